@@ -1,0 +1,58 @@
+# Every target does its own set-up; `make help` lists them.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+JOBS ?= 2
+
+# The installed packages are compiled once; without this, every kernel would compile them again.
+unexport PYTHONDONTWRITEBYTECODE PYTHONPATH
+# Certificates of the machine, so that an index behind a company's proxy is reached as pip reaches it.
+export UV_SYSTEM_CERTS := 1
+INSTALL = $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --constraint requirements.lock
+
+.PHONY: help report test lab lint lock wheel test-ui clean
+
+help:  ## this list
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 20
+
+report: $(VENV)/run  ## run every notebook and write report/index.html
+	@$(BIN)/nummodel report --jobs $(JOBS)
+
+lab: $(VENV)/run  ## open JupyterLab in notebooks/
+	@$(BIN)/jupyter lab --notebook-dir=notebooks
+
+test: $(VENV)/test lint  ## all tests: formulas, tables, notebooks, command line, wheel
+	@$(BIN)/python -m pytest
+
+test-ui: $(VENV)/ui  ## notebooks and reports in a real browser (installs Debian's chromium)
+	@command -v chromium >/dev/null || { apt-get update -q && apt-get install -qy chromium; }
+	@$(BIN)/python -m pytest tests/ui
+
+lint: $(VENV)/test
+	@$(BIN)/ruff check && $(BIN)/ruff format --check && $(BIN)/mypy
+
+wheel: $(VENV)/run  ## build dist/*.whl, data and notebooks included
+	@$(BIN)/uv build --quiet --wheel
+
+lock: $(BIN)/uv  ## renew requirements.lock
+	@$(BIN)/uv pip compile --quiet --universal --all-extras --upgrade --python-version 3.11 \
+	    --no-annotate --no-header pyproject.toml --output-file requirements.lock
+
+clean:  ## remove what these targets made
+	rm -rf $(VENV) report dist .pytest_cache .mypy_cache .ruff_cache
+
+$(BIN)/uv:
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+
+$(VENV)/run: $(BIN)/uv pyproject.toml requirements.lock
+	@$(INSTALL) --editable .
+	@touch $@
+
+$(VENV)/test: $(VENV)/run
+	@$(INSTALL) --editable '.[test]'
+	@touch $@
+
+$(VENV)/ui: $(VENV)/test
+	@$(INSTALL) --editable '.[ui]'
+	@touch $@

@@ -1,0 +1,5 @@
+"""`python -m nummodel`."""
+
+from nummodel.cli import main
+
+main()

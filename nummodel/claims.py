@@ -1,0 +1,192 @@
+"""Claims: a documented figure beside the model's, recorded in the executed notebook.
+
+A claim shows a row where it is made and travels in the notebook as a display of MIME type `MIME`,
+from which a report collects it.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from html import escape
+from typing import Any
+
+from nummodel.data import Printed
+
+MIME = "application/vnd.nummodel.claim+json"
+SCHEMA = 1
+KINDS = ("audit", "calibration", "fit", "prediction", "conditional prediction")
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What was claimed and how it went. Bounds are what `model` had to lie between; None: open."""
+
+    what: str
+    kind: str
+    model: Any
+    documented: Any = None
+    low: float | None = None
+    high: float | None = None
+    hit: bool | None = None
+    expect: str = "hit"
+    ok: bool = True
+    why: str = ""
+    source: str = ""
+
+    def __str__(self) -> str:
+        if self.kind == "record":
+            return f"{self.what}: {show(self.model)}"
+        mark = "holds" if self.ok else "FAILS"
+        if self.ok and self.expect == "miss":
+            mark = "misses, as known"
+        why = f" ({self.why})" if self.why else ""
+        return (
+            f"{mark}: {self.what}: model {show(self.model)}, "
+            f"documented {show(self.documented)} [{self.kind}]{why}"
+        )
+
+    def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
+        colour = "#009E73" if self.ok else "#D55E00"
+        colour = "#56B4E9" if self.kind == "record" else colour
+        row = (
+            f'<div style="border-left:4px solid {colour};padding:2px 8px">{escape(str(self))}</div>'
+        )
+        return {MIME: {"schema": SCHEMA} | asdict(self), "text/html": row, "text/plain": str(self)}
+
+
+def check(
+    what: str,
+    *,
+    model: Any,
+    documented: Any,
+    rtol: float | None = None,
+    atol: float | None = None,
+    kind: str,
+    expect: str = "hit",
+    why: str = "",
+) -> Claim:
+    """Claim that `model` agrees with `documented`, show the row, and fail if it does not.
+
+    `documented` is a figure from `data.value` (it is known to its rounding), a number with `rtol`
+    or `atol` and a `why`, an interval `(low, high)`, or a truth value. `kind` is one of `KINDS`.
+    `expect="miss"` with a `why` is for a known failure of a model: an unexpected hit fails.
+
+    Raises AssertionError, after the row is shown, if the claim does not go as expected, and
+    ValueError for a claim that cannot be put.
+    """
+    if kind not in KINDS:
+        raise ValueError(f"kind {kind!r}, expected one of: {', '.join(KINDS)}")
+    if expect not in ("hit", "miss"):
+        raise ValueError(f"expect {expect!r}, expected 'hit' or 'miss'")
+    if not why and (expect == "miss" or rtol is not None or atol is not None):
+        raise ValueError(f"{what}: a tolerance or a known miss needs a why")
+    model = _plain(model)
+    if isinstance(documented, bool):
+        low = high = None
+        hit = bool(model) is documented
+    else:
+        low, high = _bounds(what, documented, rtol, atol)
+        if not math.isfinite(model):
+            raise ValueError(f"{what}: the model gives {model}, expected a finite figure")
+        hit = low <= model <= high
+    claim = Claim(
+        what=what,
+        kind=kind,
+        model=model,
+        documented=_plain(documented),
+        low=_plain(low),
+        high=_plain(high),
+        hit=hit,
+        expect=expect,
+        ok=hit == (expect == "hit"),
+        why=why,
+        source=getattr(documented, "source", ""),
+    )
+    _display(claim)
+    assert claim.ok, f"{claim}"
+    return claim
+
+
+def record(name: str, value: Any) -> Claim:
+    """Store a result that has no documented value: a number, truth value, text or interval."""
+    claim = Claim(what=name, kind="record", model=_plain(value))
+    _display(claim)
+    return claim
+
+
+def collected(notebook: Any) -> Iterator[dict]:
+    """The claims and records in the outputs of an executed notebook, in order."""
+    for cell in notebook.cells:
+        for output in cell.get("outputs", []):
+            claim = output.get("data", {}).get(MIME)
+            if claim:
+                yield dict(claim)
+
+
+def agrees(value: Any, expected: Any) -> bool:
+    """Whether a recorded value is what an exercise expects: inside the interval `[low, high]`,
+    equal to a number to the digits it is written with, or the same text, truth value or None.
+
+    >>> agrees(0.02571, 0.0257), agrees(0.0258, 0.0257), agrees(24.5, [20, 30])
+    (True, False, True)
+    """
+    if isinstance(expected, list):
+        low, high = expected
+        return (low is None or low <= value) and (high is None or value <= high)
+    if isinstance(expected, float):
+        digits = len(repr(expected).partition(".")[2])
+        return isinstance(value, (int, float)) and round(value, digits) == expected
+    return value == expected
+
+
+def show(value: Any) -> str:
+    """A value as a person would write it.
+
+    >>> show(0.0257137), show(15819.2), show([15000, None]), show(True)
+    ('0.02571', '15819', '15000 or more', 'true')
+    """
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float):
+        return f"{value:.0f}" if 1e4 <= abs(value) < 1e9 else f"{value:.4g}"
+    if isinstance(value, (list, tuple)) and len(value) == 2:
+        low, high = value
+        if high is None:
+            return f"{show(low)} or more"
+        return f"{show(high)} or less" if low is None else f"{show(low)} to {show(high)}"
+    return "none" if value is None else str(value)
+
+
+def _bounds(what: str, documented: Any, rtol: float | None, atol: float | None):
+    if isinstance(documented, (tuple, list)):
+        low, high = documented
+        return low, high
+    if rtol is not None:
+        half = rtol * abs(documented)
+    elif atol is not None:
+        half = atol
+    elif isinstance(documented, Printed):
+        half = documented.half
+    else:
+        raise ValueError(f"{what}: no tolerance; take the figure from data.value, or say rtol, why")
+    half *= 1 + 1e-9  # a figure that is exactly half a unit off rounds either way
+    return documented - half, documented + half
+
+
+def _plain(value: Any) -> Any:
+    """As JSON has it: no NumPy types, None for an open end, lists for tuples."""
+    if isinstance(value, (tuple, list)):
+        return [_plain(v) for v in value]
+    if hasattr(value, "item"):
+        value = value.item()
+    if isinstance(value, float):
+        value = float(value)
+        return value if math.isfinite(value) else None
+    return value
+
+
+def _display(claim: Claim) -> None:
+    from IPython.core.interactiveshell import InteractiveShell
+    from IPython.display import display
+
+    display(claim) if InteractiveShell.initialized() else print(claim)

@@ -1,0 +1,127 @@
+"""The command line. Results go to stdout, progress and messages to stderr.
+
+Exit code 0: done; 1: a claim or a notebook failed; 2: wrong usage or input that cannot be read,
+with one line that says where, what is wrong and what was expected.
+"""
+
+import sys
+from pathlib import Path
+
+import click
+
+from nummodel import __version__
+from nummodel.errors import InputError
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__)
+def cli() -> None:
+    """Why computers stop getting faster when you add processors, with numbers."""
+
+
+@cli.command()
+@click.argument("notebooks", nargs=-1, metavar="[NOTEBOOK ...]")
+@click.option("-p", "given", multiple=True, metavar="NAME=VALUE", help="Set a parameter.")
+@click.option("--jobs", default=2, show_default=True, type=click.IntRange(1), help="At a time.")
+@click.option("--output", default="report", show_default=True, type=click.Path(path_type=Path))
+@click.option("--no-execute", is_flag=True, help="Only make pages of what was executed before.")
+def report(notebooks, given, jobs, output, no_execute) -> None:
+    """Execute notebooks (all, if none is named) and write their pages and an index.
+
+    A notebook is named by its number, its name or its path.
+    """
+    from nummodel import report as room
+
+    outcomes = room.report(room.plan(list(notebooks), list(given)), output, jobs, not no_execute)
+    for outcome in outcomes:
+        if outcome.error:
+            click.echo(f"nummodel: {outcome.run.name}: {outcome.error}", err=True)
+    click.echo(output / "index.html")
+    sys.exit(any(o.error or not all(c["ok"] for c in o.claims) for o in outcomes))
+
+
+@cli.command("list")
+@click.argument(
+    "what", required=False, type=click.Choice(["notebooks", "laws", "tables", "readers"])
+)
+def list_(what) -> None:
+    """What there is: notebooks, laws, tables and readers, or one of these."""
+    kinds = {"notebooks": _notebooks, "laws": _laws, "tables": _tables, "readers": _readers}
+    for kind in [what] if what else kinds:
+        if not what:
+            click.secho(kind, bold=True)
+        for name, meaning in kinds[kind]():
+            click.echo(f"{'' if what else '  '}{name:<26} {meaning}")
+
+
+def _notebooks():
+    from nummodel import report
+
+    return [(path.stem, report.summary(report.read(path))[0]) for path in report.notebooks()]
+
+
+def _laws():
+    from nummodel.scaling import LAWS
+
+    return [(name, law.__doc__.partition("\n")[0]) for name, law in LAWS.items()]
+
+
+def _tables():
+    from nummodel import data
+
+    return [(name, data.card(name)["title"]) for name in data.tables()]
+
+
+def _readers():
+    from importlib import import_module
+    from pkgutil import iter_modules
+
+    from nummodel import readers
+
+    found = [
+        (m.name, import_module(f"nummodel.readers.{m.name}"))
+        for m in iter_modules(readers.__path__)
+    ]
+    return [(name, module.__doc__.partition("\n")[0]) for name, module in found]
+
+
+@cli.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--x", metavar="COLUMN", help="Column of the load N.  [default: N, or the first]")
+@click.option("--y", metavar="COLUMN", help="Column of the throughput.  [default: X, or the next]")
+@click.option("--law", default="all", show_default=True, metavar="NAME|all")
+@click.option(
+    "--weights",
+    default="absolute",
+    show_default=True,
+    metavar="absolute|relative|COLUMN",
+    help="What multiplies the squared residuals: 1, 1/X^2, or a column.",
+)
+@click.option("--holdout", metavar="'N>24'", help="Points kept out of the fit, to be predicted.")
+@click.option("--level", default=0.95, show_default=True, type=click.FloatRange(0, 1, True, True))
+@click.option("--json", "as_json", is_flag=True, help="One JSON document instead of tables.")
+def fit(file, x, y, law, weights, holdout, level, as_json) -> None:
+    """Fit scaling laws to a table with a load column and a throughput column."""
+    import json
+
+    from nummodel import study
+
+    result = study.study(file, x, y, law, weights, holdout, level)
+    if as_json:
+        click.echo(json.dumps(result, indent=1, allow_nan=False))
+        return
+    click.echo(study.text(result))
+    for warning in result["warnings"]:
+        click.echo(f"nummodel: warning: {warning}", err=True)
+
+
+def main() -> None:
+    """Run the command line; mistakes of its user become one line and exit code 2."""
+    try:
+        cli.main(standalone_mode=False, prog_name="nummodel")
+    except (InputError, click.ClickException) as error:
+        message = error.format_message() if isinstance(error, click.ClickException) else str(error)
+        click.echo(f"nummodel: {' '.join(message.split())}", err=True)
+        sys.exit(2)
+    except (KeyboardInterrupt, click.Abort):
+        sys.exit(130)

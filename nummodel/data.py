@@ -1,0 +1,203 @@
+"""Published tables: the figures in SI units, how exactly each is known, and what repeats what.
+
+A table is one CSV with the digits that its source prints; `data/datapackage.json` is the card of
+all of them. A printed figure is known to half a unit of its last digit; one that is computed from
+other columns is known no better than their rounding allows.
+"""
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nummodel import operational
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_PACKAGE = Path(__file__).parent
+#: The folder that holds `data/` and `notebooks/`: the checkout, or what the wheel carries.
+HOME = _PACKAGE / "shipped" if (_PACKAGE / "shipped").is_dir() else _PACKAGE.parent
+
+#: Unit of a column: the suffix that the CSV marks it with, and its size in SI units.
+UNITS = {
+    "-": ("", 1.0),
+    "1/s": ("_per_s", 1.0),
+    "ms": ("_ms", 1e-3),
+    "us": ("_us", 1e-6),
+    "%": ("_pct", 1e-2),
+}
+
+
+def same(value):
+    """A column that repeats another."""
+    return value
+
+
+def ratio(value, base):
+    """A column relative to a reference."""
+    return value / base
+
+
+def total(first, second):
+    """A column that adds two others up."""
+    return first + second
+
+
+#: What a card may name as the way in which one column follows from others.
+IDENTITIES = {f.__name__: f for f in (same, ratio, total)} | {
+    "full_throughput": operational.full_throughput,
+    "utilisation": operational.utilisation,
+    "demand": operational.demand,
+}
+
+
+class Printed(float):
+    """A figure from a table, with `half`: how far off it may be by rounding alone."""
+
+    half: float
+    source: str
+
+    def __new__(cls, figure: float, half: float, source: str):
+        self = super().__new__(cls, figure)
+        self.half, self.source = half, source
+        return self
+
+
+@cache
+def _cards() -> dict[str, dict]:
+    package = json.loads((HOME / "data" / "datapackage.json").read_text(encoding="utf-8"))
+    return {resource["name"]: resource for resource in package["resources"]}
+
+
+def tables() -> list[str]:
+    """Names of all tables."""
+    return list(_cards())
+
+
+def card(name: str) -> dict:
+    """The card of a table: title, source, standing, columns with unit and meaning, identities."""
+    try:
+        return _cards()[name]
+    except KeyError:
+        raise KeyError(f"no table {name!r}; there are: {', '.join(tables())}") from None
+
+
+def load(name: str) -> "pd.DataFrame":
+    """A table in SI units; the unit suffix of a column's name is dropped (`util_pct`: `util`)."""
+    import pandas as pd
+
+    types = {"integer": int, "number": float, "string": str}
+    text, columns = _text(name), {}
+    for field in card(name)["schema"]["fields"]:
+        column = text[field["name"]].astype(types[field["type"]])
+        columns[_short(field)] = column * _size(field) if field["type"] == "number" else column
+    return pd.DataFrame(columns)
+
+
+def label(name: str, column: str) -> str:
+    """Axis label of a column of `load(name)`: what the source calls it, and its SI unit."""
+    (field,) = (f for f in card(name)["schema"]["fields"] if _short(f) == column)
+    unit = {"ms": "s", "us": "s"}.get(field["unit"], field["unit"])
+    return field["title"] + (f" [{unit}]" if unit not in "-%" else "")
+
+
+def half_widths(name: str) -> "pd.DataFrame":
+    """How far off each figure of `load(name)` may be: by its own rounding and by that of the
+    columns that it is computed from. Zero for counts and text.
+    """
+    import pandas as pd
+
+    halves = _printed_halves(name)
+    inherited: dict[str, pd.Series] = {}
+    for identity in card(name).get("identities", []):
+        spread, column = _follow(name, identity)[1], identity["column"]
+        inherited[column] = spread.combine(inherited.get(column, spread), max)
+    for column, spread in inherited.items():
+        halves[column] += spread
+    return halves
+
+
+def value(name: str, column: str, **row) -> Printed:
+    """One figure, found by the value of another column: `value("zvm-scaling", "itr", N=24)`."""
+    frame = load(name)
+    where = (frame[list(row)] == list(row.values())).all(axis=1)
+    if where.sum() != 1:
+        raise KeyError(f"{name} has {where.sum()} rows with {row}, expected one")
+    source = f"{card(name)['sources'][0]['title']}, {card(name)['sources'][0]['locator']}"
+    return Printed(frame[column][where].item(), half_widths(name)[column][where].item(), source)
+
+
+def audit(name: str) -> "pd.DataFrame":
+    """Every figure that its card says follows from others, beside what follows.
+
+    Columns: `column`, `function`, `row`, `printed`, `computed`, `slack` (what rounding of the
+    figure and of its sources allows) and `holds`.
+    """
+    import pandas as pd
+
+    frame, halves, parts = load(name), _printed_halves(name), []
+    for identity in card(name).get("identities", []):
+        column = identity["column"]
+        computed, spread = _follow(name, identity)
+        part = pd.DataFrame({"printed": frame[column], "computed": computed})
+        part["slack"] = halves[column] + spread
+        part.insert(0, "row", frame[card(name)["schema"]["primaryKey"][0]])
+        part.insert(0, "function", identity["function"])
+        part.insert(0, "column", column)
+        parts.append(part)
+    table = pd.concat(parts, ignore_index=True)
+    miss = (table["printed"] - table["computed"]).abs()
+    table["holds"] = miss <= table["slack"] + 1e-12 * table["printed"].abs()
+    return table
+
+
+def _text(name: str) -> "pd.DataFrame":
+    import pandas as pd
+
+    return pd.read_csv(HOME / "data" / card(name)["path"], dtype=str)
+
+
+def _short(field: dict) -> str:
+    return field["name"].removesuffix(UNITS[field["unit"]][0])
+
+
+def _size(field: dict) -> float:
+    return UNITS[field["unit"]][1]
+
+
+def _printed_halves(name: str) -> "pd.DataFrame":
+    """Half a unit of the last printed digit, or half the resolution that the card states."""
+    import pandas as pd
+
+    text, halves = _text(name), {}
+    for field in card(name)["schema"]["fields"]:
+        if field["type"] != "number":
+            halves[_short(field)] = text[field["name"]].map(lambda _: 0.0)
+            continue
+        decimals = text[field["name"]].str.partition(".")[2].str.len()
+        resolution = field.get("resolution", 10.0**-decimals)
+        halves[_short(field)] = 0.5 * resolution * _size(field)
+    return pd.DataFrame(halves)
+
+
+def _follow(name: str, identity: dict) -> tuple["pd.Series", "pd.Series"]:
+    """What an identity computes, and how far the rounding of its sources can move that."""
+    import pandas as pd
+
+    frame, halves = load(name), _printed_halves(name)
+    function = IDENTITIES[identity["function"]]
+    given, spread = {}, {}
+    for argument, source in identity["arguments"].items():
+        if isinstance(source, str):
+            given[argument], spread[argument] = frame[source], halves[source]
+        elif isinstance(source, dict):
+            column, row = source["column"], source["row"]
+            given[argument], spread[argument] = frame[column][row], halves[column][row]
+        else:
+            given[argument], spread[argument] = float(source), 0.0
+    moved = sum(
+        abs(function(**given | {a: given[a] + spread[a]}) - function(**given)) for a in given
+    )
+    index = frame.index
+    return pd.Series(function(**given), index), pd.Series(moved, index)

@@ -1,0 +1,133 @@
+"""A formula is written once, as the body of a function of its quantities.
+
+    @formula("X")
+    def amdahl_throughput(N, X1, sigma):
+        return X1 * N / (1 + sigma * (N - 1))
+
+Its LaTeX, its NumPy function, its exact gradient, and whatever follows from it by algebra (an
+inverse, a limit, an optimum) are derived from that body. SymPy is imported when the first of them
+is needed: it takes half a second.
+"""
+
+from collections.abc import Callable, Iterable
+from functools import cached_property, update_wrapper
+from inspect import Parameter, Signature, signature
+
+import numpy as np
+
+from nummodel.nomenclature import quantity
+
+
+class Formula:
+    """One closed-form law: `result` as a function of `quantities`, its argument names in order.
+
+    Called with numbers or arrays of any broadcastable shape it gives a float or a float array.
+    Outside its validity it is `inf` or `nan`, as the mathematics has it.
+    """
+
+    def __init__(self, result: str, law: Callable, quantities: Iterable[str] | None = None):
+        update_wrapper(self, law)  # name, docstring and signature stay the law's
+        self.result = result
+        self.quantities = tuple(signature(law).parameters if quantities is None else quantities)
+        for name in (result, *self.quantities):
+            quantity(name)  # an unknown name is an error at import
+        arguments = [Parameter(n, Parameter.POSITIONAL_OR_KEYWORD) for n in self.quantities]
+        self.__signature__ = Signature(arguments)
+        self._law = law
+
+    @cached_property
+    def symbols(self) -> dict:
+        """SymPy symbols by name, all of them positive."""
+        import sympy as sp
+
+        return {name: sp.Symbol(name, positive=True) for name in self.quantities}
+
+    @cached_property
+    def expr(self):
+        """The law as a SymPy expression of `symbols`."""
+        import sympy as sp
+
+        return sp.sympify(self._law(**self.symbols))
+
+    @cached_property
+    def _value(self) -> Callable:
+        return self._compiled(self.expr)
+
+    def _compiled(self, expr) -> Callable:
+        """NumPy function of all quantities, by keyword."""
+        import sympy as sp
+
+        inner = sp.lambdify(list(self.symbols.values()), expr, "numpy", cse=True)
+
+        def value(**values):
+            with np.errstate(all="ignore"):
+                return inner(*(np.asarray(values[n], dtype=float) for n in self.quantities))
+
+        return value
+
+    def __call__(self, *args, **kwargs):
+        values = self.__signature__.bind(*args, **kwargs).arguments
+        shape = np.broadcast_shapes(*map(np.shape, values.values()))
+        value = np.broadcast_to(self._value(**values), shape)
+        return value.copy() if shape else float(value)
+
+    def gradient(self, names: Iterable[str]) -> Callable:
+        """Function of all quantities, by keyword, giving d(law)/d(name): one column per name."""
+        slopes = self._compiled([self.expr.diff(self.symbols[n]) for n in names])
+
+        def columns(**values):
+            shape = np.broadcast_shapes(*map(np.shape, values.values()))
+            # A slope without the array variable comes back as a scalar (SymPy #9725).
+            return np.stack([np.broadcast_to(s, shape) for s in slopes(**values)], axis=-1)
+
+        return columns
+
+    def derived(self, result: str, expr, name: str, meaning: str) -> "Formula":
+        """The formula of `result` that algebra, in `expr`, has made of this one."""
+        left = {symbol.name for symbol in expr.free_symbols}
+
+        def law(**values):
+            return expr.subs({symbol: values[symbol.name] for symbol in expr.free_symbols})
+
+        law.__name__ = law.__qualname__ = name
+        law.__doc__ = meaning
+        return Formula(result, law, [n for n in self.quantities if n in left])
+
+    def solved_for(self, name: str, meaning: str) -> "Formula":
+        """This law read the other way: `name` as a function of the others and of the result.
+
+        >>> from nummodel.operational import utilisation
+        >>> utilisation.solved_for("D", "Service demand.")(X=50.0, c=4, rho=0.5)
+        0.04
+        """
+
+        def law(**values):
+            import sympy as sp
+
+            (root,) = sp.solve(self.expr - values[self.result], self.symbols[name])
+            return root
+
+        law.__name__ = law.__qualname__ = f"{self.__name__}_{name}"  # type: ignore[attr-defined]
+        law.__doc__ = meaning
+        return Formula(name, law, [n for n in (*self.quantities, self.result) if n != name])
+
+    def is_scale(self, name: str) -> bool:
+        """Whether the law is `name` times a function of the other quantities."""
+        symbol = self.symbols[name]
+        return self.expr.subs(symbol, 0) == 0 and not self.expr.diff(symbol).has(symbol)
+
+    @property
+    def latex(self) -> str:
+        """The law as LaTeX, without dollar signs."""
+        import sympy as sp
+
+        names = {symbol: quantity(n).latex for n, symbol in self.symbols.items()}
+        return f"{quantity(self.result).latex} = {sp.latex(self.expr, symbol_names=names)}"
+
+    def _repr_latex_(self) -> str:
+        return rf"$\displaystyle {self.latex}$"
+
+
+def formula(result: str) -> Callable[[Callable], Formula]:
+    """Decorator: turn a function of named quantities into the Formula of `result`."""
+    return lambda law: Formula(result, law)

@@ -1,0 +1,57 @@
+"""Every quantity of every formula, named once.
+
+Symbols, axis labels, parameter tables, slider labels and the range that a fit may search are
+read from here; a formula with an argument that is not listed does not import.
+"""
+
+from math import inf
+from typing import NamedTuple
+
+
+class Quantity(NamedTuple):
+    """What a name stands for; `low` and `high` bound the values that make sense."""
+
+    latex: str
+    unit: str
+    meaning: str
+    low: float = 0.0
+    high: float = inf
+
+
+QUANTITIES = {
+    # load and result
+    "N": Quantity("N", "-", "population: processors, threads or clients"),
+    "X": Quantity("X", "1/s", "throughput"),
+    "X1": Quantity("X_1", "1/s", "throughput at N = 1"),
+    "C": Quantity("C", "-", "relative capacity: throughput over throughput at N = 1"),
+    "R": Quantity("R", "s", "response time, waiting included"),
+    "Q": Quantity("Q", "-", "mean number present"),
+    "D": Quantity("D", "s", "service demand of one transaction"),
+    "rho": Quantity(r"\rho", "-", "utilisation of each server", 0.0, 1.0),
+    "c": Quantity("c", "-", "number of servers", 1.0),
+    # scaling laws
+    "sigma": Quantity(r"\sigma", "-", "contention: serial fraction of the work", 0.0, 1.0),
+    "kappa": Quantity(r"\kappa", "-", "coherency: cost of pairwise exchange"),
+    "N_opt": Quantity(r"N_\mathrm{opt}", "-", "population of the highest throughput", 1.0),
+    "X_max": Quantity(r"X_\mathrm{max}", "1/s", "highest throughput at any population"),
+}
+
+
+def quantity(name: str) -> Quantity:
+    """The quantity called `name`. Raises NameError, with the way out, for an unknown one."""
+    try:
+        return QUANTITIES[name]
+    except KeyError:
+        raise NameError(
+            f"unknown quantity {name!r}: add its symbol, unit and meaning to nomenclature.py"
+        ) from None
+
+
+def label(name: str) -> str:
+    """Axis or slider label: meaning, symbol and unit.
+
+    >>> print(label("R"))
+    response time, waiting included $R$ [s]
+    """
+    latex, unit, meaning, *_ = quantity(name)
+    return f"{meaning} ${latex}$" + (f" [{unit}]" if unit != "-" else "")

@@ -1,0 +1,112 @@
+"""Executed notebooks as pages that need no network: formulas are MathML, figures are inside."""
+
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from nummodel import claims
+
+if TYPE_CHECKING:
+    from nummodel.report import Outcome
+
+WIDGET = "application/vnd.jupyter.widget-view+json"
+WIDGET_STATE = "application/vnd.jupyter.widget-state+json"
+
+
+def page(notebook: Any, outcome: "Outcome") -> str:
+    """The page of one run."""
+    from nbformat import from_dict
+
+    copy = from_dict(notebook)
+    for cell in copy.cells:
+        if cell.cell_type == "code":
+            cell.outputs = [o for out in cell.outputs for o in _still(out, notebook)]
+            for output in cell.outputs:
+                _formula_as_mathml(output)
+    body, _ = _exporter().from_notebook_node(copy)
+    exercises = notebook.metadata.get("nummodel", {}).get("exercises", [])
+    return _template("page.html.j2").render(body=body, outcome=outcome, exercises=exercises)
+
+
+def index(outcomes: list["Outcome"]) -> str:
+    """The page that lists all runs and every claim, audits apart from the rest."""
+    rows = [(o, c) for o in outcomes for c in o.claims]
+    groups = {
+        "Claims": [r for r in rows if r[1]["kind"] not in ("audit", "record")],
+        "Audits": [r for r in rows if r[1]["kind"] == "audit"],
+        "Recorded values": [r for r in rows if r[1]["kind"] == "record"],
+    }
+    return _template("index.html.j2").render(outcomes=outcomes, groups=groups)
+
+
+def mathml(latex: str, display: str = "inline") -> str:
+    """A formula as MathML, which browsers draw themselves; what cannot be read stays LaTeX."""
+    from html import escape
+
+    from latex2mathml.converter import convert
+
+    try:
+        return convert(latex.strip(), display=display)
+    except Exception:  # the converter raises many kinds
+        return f"<code>{escape(latex)}</code>"
+
+
+def _exporter():
+    from jinja2 import pass_context
+    from nbconvert import HTMLExporter
+
+    class Exporter(HTMLExporter):
+        @pass_context
+        def markdown2html(self, context, source):
+            return _prose(source)
+
+    # A new one for every page: an exporter remembers the notebook that it is working on.
+    return Exporter(template_name="basic", exclude_input_prompt=True, exclude_output_prompt=True)
+
+
+def _prose(markdown: str) -> str:
+    """Markdown as HTML, with its formulas as MathML."""
+    from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
+
+    class Renderer(IPythonRenderer):
+        def inline_math(self, body: str) -> str:
+            return mathml(body)
+
+        def block_math(self, body: str) -> str:
+            return mathml(body, "block")
+
+    return MarkdownWithMath(renderer=Renderer(escape=False, anchor_link_text="")).render(markdown)
+
+
+def _still(output: Any, notebook: Any) -> list:
+    """A slider's output as what it showed when the notebook was executed."""
+    view = output.get("data", {}).get(WIDGET)
+    if not view:
+        return [output]
+    models = notebook.metadata.get("widgets", {}).get(WIDGET_STATE, {}).get("state", {})
+    state = models.get(view["model_id"], {}).get("state", {})
+    children = [c.removeprefix("IPY_MODEL_") for c in state.get("children", [])]
+    return [o for c in children for o in models.get(c, {}).get("state", {}).get("outputs", [])]
+
+
+def _formula_as_mathml(output: Any) -> None:
+    bundle = output.get("data", {})
+    latex = bundle.get("text/latex")
+    if latex and "text/html" not in bundle:
+        bundle["text/html"] = mathml(
+            latex.strip().strip("$").replace(r"\displaystyle", ""), "block"
+        )
+
+
+@cache
+def _template(name: str):
+    from jinja2 import Environment, FunctionLoader
+    from pygments.formatters import HtmlFormatter
+
+    folder = files("nummodel") / "templates"
+    loader = FunctionLoader(lambda n: (folder / n).read_text(encoding="utf-8"))
+    environment = Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    environment.filters["show"] = claims.show
+    environment.filters["prose"] = _prose
+    environment.globals["code_css"] = HtmlFormatter(style="default").get_style_defs(".highlight")
+    return environment.get_template(name)

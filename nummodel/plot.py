@@ -1,0 +1,98 @@
+"""Figures: data are points, models are lines with their band, residuals below.
+
+Every figure is a `Picture`, which shows itself in a notebook with its alternative text and needs
+neither pyplot nor a backend. Colours are those of Okabe and Ito, which colour-blind readers can
+tell apart; text stands next to a curve instead of in a legend.
+"""
+
+from base64 import b64encode
+from io import BytesIO
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+if TYPE_CHECKING:
+    from nummodel.fit import Fit
+
+BLUE, ORANGE, GREEN, RED, PURPLE, SKY, BLACK = COLOURS = (
+    "#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#222222",
+)  # fmt: skip
+
+
+class Picture(Figure):
+    """A figure with alternative text. It shows itself when it is the value of a cell."""
+
+    def __init__(self, alt: str, width: float = 6.4, height: float = 3.8):
+        super().__init__(figsize=(width, height), layout="constrained")
+        self.alt = alt
+
+    def png(self) -> bytes:
+        """The figure as a PNG of twice its size on the screen."""
+        buffer = BytesIO()
+        self.savefig(buffer, format="png", dpi=192)
+        return buffer.getvalue()
+
+    def _repr_mimebundle_(self, include=None, exclude=None) -> tuple[dict, dict]:
+        width = int(self.get_figwidth() * 96)
+        data = {"image/png": b64encode(self.png()).decode(), "text/plain": self.alt}
+        return data, {"image/png": {"alt": self.alt, "width": width}}
+
+
+def axes(picture: Picture, x: str, y: str, position: Any = 111, **options: Any) -> Axes:
+    """Axes labelled `x` and `y`, without the frame's upper and right edge."""
+    ax = picture.add_subplot(position, **options)
+    ax.set_xlabel(x)
+    ax.set_ylabel(y)
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.grid(color="#dddddd", linewidth=0.6)
+    ax.set_axisbelow(True)
+    return ax
+
+
+def points(ax: Axes, x, y, text: str = "", colour: str = BLACK, hollow: bool = False) -> None:
+    """Measurements; hollow ones were not used in the fit. `text` stands at the last."""
+    ax.plot(x, y, "o", color=colour, markersize=5.5, markerfacecolor="white" if hollow else colour)
+    _beside(ax, x, y, text, colour)
+
+
+def line(ax: Axes, x, y, text: str = "", colour: str = BLUE, style: str = "-") -> None:
+    """A model's curve, with `text` at its end."""
+    ax.plot(x, y, style, color=colour, linewidth=1.8)
+    _beside(ax, x, y, text, colour)
+
+
+def band(ax: Axes, x, low, high, colour: str = BLUE) -> None:
+    """An interval around a curve."""
+    ax.fill_between(x, low, high, color=colour, alpha=0.16, linewidth=0)
+
+
+def fitted(result: "Fit", x: str, y: str, alt: str, level: float = 0.95, held_out=None) -> Picture:
+    """A fit: points, curve, band for new measurements; below, residuals in percent of the curve.
+
+    `x` and `y` are axis labels; `held_out` is a pair (N, X) of points that were not used.
+    """
+    picture = Picture(alt, height=5.0)
+    grid = picture.add_gridspec(2, 1, height_ratios=(3, 1))
+    top = axes(picture, "", y, grid[0])
+    top.tick_params(labelbottom=False)
+    below = axes(picture, x, "residual [%]", grid[1], sharex=top)
+    held = (np.array([]),) * 2 if held_out is None else tuple(map(np.asarray, held_out))
+    N = np.linspace(min(1.0, *result.N), max(*result.N, *held[0]) * 1.05, 200)
+    curve = result.predict(N, level)
+    band(top, N, curve["low"], curve["high"])
+    line(top, N, curve["value"])
+    for (n, measured), hollow in (((result.N, result.X), False), (held, True)):
+        points(top, n, measured, hollow=hollow)
+        points(below, n, 100 * (measured / result.at(n) - 1), hollow=hollow)
+    below.axhline(0, color=BLUE, linewidth=1.2)
+    top.set_ylim(0)
+    top.set_xlim(0)
+    return picture
+
+
+def _beside(ax: Axes, x, y, text: str, colour: str) -> None:
+    if text:
+        last = (np.asarray(x)[-1], np.asarray(y)[-1])
+        ax.annotate(text, last, (6, 0), textcoords="offset points", color=colour, va="center")

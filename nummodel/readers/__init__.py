@@ -1,0 +1,1 @@
+"""Files that users have, as tables. Each reader is a module here."""

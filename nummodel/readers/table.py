@@ -1,0 +1,63 @@
+"""Delimited text with a header row: commas, semicolons or tabs."""
+
+import csv
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nummodel.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def read(path: str | Path) -> "pd.DataFrame":
+    """The cells of a delimited file as text, indexed by line number. Raises InputError."""
+    import pandas as pd
+
+    try:
+        with open(path, encoding="utf-8-sig", newline="") as file:
+            text = file.read()
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}, expected a readable file") from None
+    except UnicodeDecodeError:
+        raise InputError(f"{path}: not text, expected a CSV file in UTF-8") from None
+    if "\0" in text:
+        raise InputError(f"{path}: not text, expected a CSV file in UTF-8")
+    lines = text.splitlines()
+    header = next((line for line in lines if line.strip()), None)
+    if header is None:
+        raise InputError(f"{path}: empty, expected a header row and rows of figures")
+    delimiter = max(",;\t", key=header.count)
+    reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=True)
+    rows = [(reader.line_num, [c.strip() for c in row]) for row in reader if any(row)]
+    (first, names), *rows = rows
+    for name in names:
+        if names.count(name) > 1:
+            raise InputError(f"{path}:{first}: column {name!r} appears twice, expected it once")
+    for line, row in rows:
+        if len(row) != len(names):
+            raise InputError(f"{path}:{line}: {len(row)} cells, expected {len(names)}")
+    if len(rows) < 2:
+        found = "one row" if rows else "a header only"
+        raise InputError(f"{path}: {found}, expected a header and at least two rows")
+    return pd.DataFrame([r for _, r in rows], columns=names, index=[n for n, _ in rows])
+
+
+def numbers(frame: "pd.DataFrame", column: str, path: str | Path, positive: bool) -> np.ndarray:
+    """One column of `read` as floats: finite and, if asked, positive. Raises InputError."""
+    if column not in frame:
+        raise InputError(f"{path}: no column {column!r}, expected one of: {', '.join(frame)}")
+    values = []
+    for line, cell in frame[column].items():
+        try:
+            value = float(cell)
+        except ValueError:
+            raise InputError(f"{path}:{line}: {column} is {cell!r}, expected a number") from None
+        if not np.isfinite(value):
+            raise InputError(f"{path}:{line}: {column} is {cell!r}, expected a finite number")
+        if positive and value <= 0:
+            raise InputError(f"{path}:{line}: {column} is {cell}, expected a positive number")
+        values.append(value)
+    return np.array(values)

@@ -1,0 +1,247 @@
+"""Notebooks become executed notebooks and pages, in parallel.
+
+Every step is a plain function: `plan` turns what was asked for into runs and refuses what cannot
+run, `execute` carries out one run, `report` does all of them and writes the index.
+"""
+
+import json
+import sys
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from nummodel import claims, data
+from nummodel.errors import InputError
+
+# jsonschema looks for this optional checker of web addresses, whose grammar takes two seconds to
+# build and which no notebook needs.
+sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
+
+
+#: The types that a parameters cell may declare.
+TYPES: dict[str, Any] = {"int": int, "float": (int, float), "str": str, "bool": bool, "list": list}
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A line of a notebook's parameters cell."""
+
+    name: str
+    type: str
+    default: str
+    help: str
+
+
+@dataclass(frozen=True)
+class Run:
+    """One notebook with one set of parameters."""
+
+    notebook: Path
+    parameters: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return self.notebook.stem
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a run. `error` is empty for one that ran to its end."""
+
+    run: Run
+    seconds: float
+    error: str
+    claims: list[dict]
+    title: str = ""
+    answer: str = ""
+
+
+def notebooks() -> list[Path]:
+    """The collection, in order."""
+    return sorted((data.HOME / "notebooks").glob("[0-9]*.ipynb"))
+
+
+def find(name: str) -> Path:
+    """The notebook with this number ("11"), name or path. Raises InputError."""
+    for path in notebooks():
+        if name in (path.stem, path.name, path.stem.partition("-")[0]):
+            return path
+    path = Path(name)
+    if path.suffix == ".ipynb" and path.is_file():
+        return path
+    names = ", ".join(p.stem for p in notebooks())
+    raise InputError(f"{name}: no such notebook, expected the path of one or one of: {names}")
+
+
+def read(path: Path) -> Any:
+    """A notebook file. Raises InputError if it is none."""
+    import nbformat
+
+    try:
+        return nbformat.read(path, as_version=4)
+    except Exception as error:  # nbformat has no common ancestor for what it raises
+        reason = str(error).splitlines()[0][:80]
+        raise InputError(
+            f"{path}: not a notebook ({reason}), expected JSON of nbformat 4"
+        ) from None
+
+
+def parameters(path: Path) -> dict[str, Parameter]:
+    """What a notebook can be told, from its cell tagged `parameters`."""
+    from papermill import inspect_notebook
+
+    read(path)
+    return {
+        name: Parameter(name, p["inferred_type_name"], p["default"], p["help"])
+        for name, p in inspect_notebook(path).items()
+    }
+
+
+def plan(names: list[str], given: list[str]) -> list[Run]:
+    """Runs of the named notebooks (all, if none is named) with the parameters "name=value".
+
+    A parameter goes to every notebook that has it. Raises InputError for a notebook that is not
+    there, a parameter that none of them has, and a value of another type than the default's.
+    """
+    paths = [find(name) for name in names] or notebooks()
+    known = {path: parameters(path) for path in paths}
+    values: dict[Path, dict] = {path: {} for path in paths}
+    for item in given:
+        name, equals, text = item.partition("=")
+        if not equals:
+            raise InputError(f"parameter {item!r}, expected name=value")
+        takers = [path for path in paths if name in known[path]]
+        if not takers:
+            names_ = sorted({n for path in paths for n in known[path]})
+            raise InputError(f"unknown parameter {name!r}, expected one of: {', '.join(names_)}")
+        for path in takers:
+            values[path][name] = _value(known[path][name], text)
+    return [Run(path, values[path]) for path in paths]
+
+
+def report(runs: list[Run], folder: Path, jobs: int, execute: bool = True) -> list[Outcome]:
+    """Carry out `runs`, `jobs` at a time, and write pages, index and claims.json to `folder`.
+
+    With `execute=False`, the notebooks that an earlier report left in `folder` are made into pages
+    again. Raises InputError if `folder` cannot be written.
+    """
+    from tqdm import tqdm
+
+    from nummodel import pages
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        write(folder / "claims.json", "[]\n")
+    except OSError as error:
+        raise InputError(f"{folder}: {error.strerror}, expected a writable folder") from None
+    job = execute_run if execute else reuse_run
+    with ThreadPoolExecutor(jobs) as pool, tqdm(total=len(runs), unit="notebook") as bar:
+        futures = {pool.submit(job, run, folder): i for i, run in enumerate(runs)}
+        done: dict[int, Outcome] = {}
+        for future in as_completed(futures):
+            outcome = done[futures[future]] = _outcome(future, runs[futures[future]])
+            bar.set_postfix_str(outcome.run.name)
+            bar.update()
+    outcomes = [done[i] for i in sorted(done)]
+    write(folder / "claims.json", json.dumps(_flat(outcomes), indent=1) + "\n")
+    write(folder / "index.html", pages.index(outcomes))
+    return outcomes
+
+
+def execute_run(run: Run, folder: Path) -> Outcome:
+    """Execute one notebook into `folder` and make its page; a failure is part of the outcome."""
+    import papermill
+    from traitlets.config import Config
+
+    target, part = folder / f"{run.name}.ipynb", folder / f".{run.name}.part.ipynb"
+    # Loopback needs no encryption; unasked, ipykernel warns of that in every notebook.
+    config = Config(KernelManager={"transport_encryption": "auto"})
+    start, error = perf_counter(), ""
+    try:
+        papermill.execute_notebook(
+            run.notebook,
+            part,
+            run.parameters,
+            progress_bar=False,
+            kernel_name="python3",
+            config=config,
+        )
+    except papermill.PapermillExecutionError as failure:
+        error = f"{failure.ename}: {failure.evalue}"
+    except Exception as failure:  # a dead kernel, a full disk: this run fails, the others go on
+        error = f"{type(failure).__name__}: {failure}"
+    seconds = perf_counter() - start
+    if part.exists():
+        part.replace(target)
+    else:
+        target.unlink(missing_ok=True)
+    return _finish(run, folder, seconds, error)
+
+
+def reuse_run(run: Run, folder: Path) -> Outcome:
+    """The outcome of a run that an earlier report left in `folder`."""
+    target = folder / f"{run.name}.ipynb"
+    if not target.exists():
+        return _finish(run, folder, 0.0, "not executed")
+    record = read(target).metadata.get("papermill", {})
+    error = "it failed when it was executed" if record.get("exception") else ""
+    return _finish(run, folder, record.get("duration") or 0.0, error)
+
+
+def write(path: Path, text: str) -> None:
+    """Write a file whole or not at all."""
+    part = path.with_name(f".{path.name}.part")
+    part.write_text(text, encoding="utf-8")
+    part.replace(path)
+
+
+def summary(notebook: Any) -> tuple[str, str]:
+    """The question that is a notebook's title, and the paragraph that answers it."""
+    text = next((c.source for c in notebook.cells if c.cell_type == "markdown"), "")
+    title, _, rest = text.partition("\n")
+    return title.lstrip("# ").strip(), rest.strip().partition("\n\n")[0].replace("\n", " ")
+
+
+def _finish(run: Run, folder: Path, seconds: float, error: str) -> Outcome:
+    from nummodel import pages
+
+    executed = folder / f"{run.name}.ipynb"
+    notebook = read(executed if executed.exists() else run.notebook)
+    title, answer = summary(notebook)
+    made = list(claims.collected(notebook))
+    outcome = Outcome(run, seconds, error, made, title, answer)
+    write(folder / f"{run.name}.html", pages.page(notebook, outcome))
+    return outcome
+
+
+def _outcome(future: Future, run: Run) -> Outcome:
+    """What a worker returned; a run whose page could not be written is a failed one."""
+    try:
+        return future.result()
+    except Exception as failure:  # whatever it is, the other runs go on
+        return Outcome(run, 0.0, f"{type(failure).__name__}: {failure}", [])
+
+
+def _flat(outcomes: list[Outcome]) -> list[dict]:
+    return [{"run": o.run.name, **claim} for o in outcomes for claim in o.claims]
+
+
+def _value(parameter: Parameter, text: str) -> Any:
+    """A parameter's value from the command line: YAML, checked against the declared type."""
+    import yaml
+
+    kind = parameter.type if parameter.type in TYPES else "str"
+    if kind == "list" and not text.startswith("["):
+        text = f"[{text}]"
+    try:
+        value = text if kind == "str" else yaml.safe_load(text)
+    except yaml.YAMLError:
+        value = text
+    if not isinstance(value, TYPES[kind]) or (isinstance(value, bool) and kind != "bool"):
+        raise InputError(
+            f"parameter {parameter.name} is {text!r}, expected {kind}, "
+            f"as in {parameter.name}={parameter.default}"
+        )
+    return float(value) if kind == "float" else value

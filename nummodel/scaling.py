@@ -1,0 +1,93 @@
+"""Scaling laws: throughput `X` of `N` processors, threads or clients.
+
+Each law is declared once, as throughput; speedup, optimum and ceiling follow by algebra.
+`sigma` is the serial fraction (contention), `kappa` the cost of pairwise exchange (coherency).
+"""
+
+from functools import cache
+
+from nummodel.formula import Formula, formula
+
+
+@formula("X")
+def linear_throughput(N, X1):
+    """Every processor brings as much as the first one."""
+    return X1 * N
+
+
+@formula("X")
+def amdahl_throughput(N, X1, sigma):
+    """Amdahl's law: a fraction `sigma` of the work of a fixed size is serial.
+
+    Amdahl (1967), AFIPS 30:483. It rises to X1/sigma.
+
+    >>> amdahl_throughput(N=[1, 20], X1=1.0, sigma=0.05)
+    array([ 1.        , 10.25641026])
+    """
+    return X1 * N / (1 + sigma * (N - 1))
+
+
+@formula("X")
+def gustafson_throughput(N, X1, sigma):
+    """Gustafson's law: the work grows with `N`, and `sigma` of the time on `N` is serial.
+
+    Gustafson (1988), CACM 31:532. It has no ceiling; its `sigma` is a share of the parallel run,
+    not of the run on one processor.
+
+    >>> gustafson_throughput(N=20, X1=1.0, sigma=0.05)
+    19.05
+    """
+    return X1 * (sigma + (1 - sigma) * N)
+
+
+@formula("X")
+def usl_throughput(N, X1, sigma, kappa):
+    """Universal Scalability Law: queueing for shared things, and exchange between all pairs.
+
+    Gunther (2007), Guerrilla Capacity Planning. At kappa = 0 it is Amdahl's law; otherwise it
+    falls again beyond sqrt((1 - sigma)/kappa).
+
+    >>> usl_throughput(N=16, X1=1.0, sigma=0.05, kappa=0.005)
+    5.423728813559322
+    """
+    return X1 * N / (1 + sigma * (N - 1) + kappa * N * (N - 1))
+
+
+LAWS = {
+    "linear": linear_throughput,
+    "amdahl": amdahl_throughput,
+    "gustafson": gustafson_throughput,
+    "usl": usl_throughput,
+}
+
+
+@cache
+def speedup(law: Formula) -> Formula:
+    """Relative capacity C(N) = X(N)/X(1) of a law."""
+    expr = (law.expr / law.expr.subs(law.symbols["N"], 1)).simplify()
+    return law.derived("C", expr, _name(law, "speedup"), "Throughput over throughput at N = 1.")
+
+
+@cache
+def optimum(law: Formula) -> Formula | None:
+    """Population at which a law's throughput is highest, or None for a law that never falls."""
+    import sympy as sp
+
+    roots = sp.solve(law.expr.diff(law.symbols["N"]), law.symbols["N"])
+    if not roots:
+        return None
+    return law.derived("N_opt", roots[0], _name(law, "optimum"), "Population of the peak.")
+
+
+@cache
+def ceiling(law: Formula) -> Formula:
+    """Throughput that a law never exceeds: its peak, else its limit for N to infinity."""
+    import sympy as sp
+
+    N, peak = law.symbols["N"], optimum(law)
+    expr = law.expr.subs(N, peak.expr).simplify() if peak else sp.limit(law.expr, N, sp.oo)
+    return law.derived("X_max", expr, _name(law, "ceiling"), "Highest throughput at any N.")
+
+
+def _name(law: Formula, result: str) -> str:
+    return law.__name__.replace("throughput", result)  # type: ignore[attr-defined]

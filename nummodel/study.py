@@ -1,0 +1,163 @@
+"""From a table with a load and a throughput column to scaling laws, fitted and compared."""
+
+import operator
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nummodel import scaling
+from nummodel.errors import InputError
+from nummodel.fit import Fit, choose, fit
+from nummodel.readers import table
+
+COMPARISONS = {
+    "<=": operator.le, ">=": operator.ge, "==": operator.eq, "<": operator.lt, ">": operator.gt,
+}  # fmt: skip
+
+
+def study(
+    path: str | Path,
+    x: str | None = None,
+    y: str | None = None,
+    law: str = "all",
+    weights: str = "absolute",
+    holdout: str | None = None,
+    level: float = 0.95,
+) -> dict[str, Any]:
+    """Fit one law or all to two columns of a file; what the command line prints as JSON.
+
+    `holdout` is a comparison such as "N>24": the rows where it is true are predicted, not used.
+    A figure that does not exist is None. Raises InputError for whatever cannot be used.
+    """
+    if law != "all" and law not in scaling.LAWS:
+        raise InputError(f"unknown law {law!r}, expected all or one of: {', '.join(scaling.LAWS)}")
+    frame = table.read(path)
+    x = x or ("N" if "N" in frame else frame.columns[0])
+    rest = [c for c in frame.columns if c != x]
+    y = y or ("X" if "X" in rest else next(iter(rest), x))
+    N, X = (table.numbers(frame, column, path, positive=True) for column in (x, y))
+    own = None
+    if weights not in ("absolute", "relative"):
+        own = table.numbers(frame, weights, path, positive=True)
+    held = held_out(holdout, N)
+    if (~held).sum() < 2:
+        raise InputError(f"--holdout {holdout}: leaves {(~held).sum()} rows, expected at least two")
+
+    fits: dict[str, Fit] = {}
+    laws: dict[str, Any] = {}
+    for name in scaling.LAWS if law == "all" else [law]:
+        try:
+            used = weights if own is None else own[~held]
+            fits[name] = fit(scaling.LAWS[name], {"N": N[~held], "X": X[~held]}, used)
+            new = None if own is None else own[held]
+            laws[name] = _figures(fits[name], N[held], X[held], new, level)
+        except InputError as refusal:
+            laws[name] = {"refused": str(refusal)}
+    if not fits:
+        refusals = [f"{name} with {figures['refused']}" for name, figures in laws.items()]
+        raise InputError(f"{path}: {'; '.join(refusals)}")
+    chosen, why = choose(fits)
+    warnings = [f"{name}: {remark}" for name in fits for remark in fits[name].remarks()]
+    warnings += _speaks_for_relative(fits[chosen]) if chosen else []
+    return {
+        "n": int((~held).sum()),
+        "x": x,
+        "y": y,
+        "weights": weights,
+        "laws": laws,
+        "chosen": chosen,
+        "why": why,
+        "warnings": warnings,
+    }
+
+
+def held_out(expression: str | None, N: np.ndarray) -> np.ndarray:
+    """The loads for which a comparison such as "N>24" is true. Raises InputError.
+
+    >>> held_out("N > 24", np.array([6, 24, 30]))
+    array([False, False,  True])
+    """
+    if expression is None:
+        return np.zeros(len(N), dtype=bool)
+    number = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
+    match = re.fullmatch(rf"\s*N\s*(<=|>=|==|<|>)\s*({number})\s*", expression)
+    if not match:
+        raise InputError(f"--holdout {expression!r}: no comparison, expected one such as 'N>24'")
+    return COMPARISONS[match[1]](N, float(match[2]))
+
+
+def text(result: dict[str, Any]) -> str:
+    """A study as tables for people."""
+    lines = [
+        f"{result['y']} against {result['x']}: {result['n']} points, {result['weights']} weights"
+    ]
+    for name, law in result["laws"].items():
+        lines += ["", name]
+        if "refused" in law:
+            lines.append(f"  refused: {law['refused']}")
+            continue
+        for q, e in law["estimates"].items():
+            error = "  on its bound" if e["at_bound"] else f"  {_span(e['low'], e['high'])}"
+            lines.append(f"  {q:<8}{e['value']:>12.5g}{error}")
+        if law["peak"]:
+            lines.append(f"  peak    {law['peak']['X']:>12.5g}  at {law['peak']['N']:.4g}")
+        if law["aicc"] is not None:
+            lines.append(f"  AICc    {law['aicc']:>12.1f}")
+            lines.append(f"  leave-one-out error {law['loo_rmse']:.4g}")
+        for p in law["predictions"]:
+            inside = p["low"] is not None and p["low"] <= p["observed"] <= p["high"]
+            verdict = "" if p["low"] is None else ("  inside" if inside else "  outside")
+            lines.append(
+                f"  at {p['N']:<6g}{p['value']:>11.5g}  {_span(p['low'], p['high'])}"
+                f"  observed {p['observed']:.5g}{verdict}"
+            )
+    lines += ["", f"chosen: {result['chosen'] or 'none'} ({result['why']})"]
+    return "\n".join(lines)
+
+
+def _figures(result: Fit, N, X, weight, level: float) -> dict[str, Any]:
+    estimates = {
+        name: {key: _figure(value) for key, value in row.items()}
+        | {"at_bound": name in result.at_bound, "identified": result.identified[name]}
+        for name, row in result.table(level).to_dict("index").items()
+    }
+    peak = result.peak()
+    predictions = result.predict(N, level, weight).assign(observed=X)
+    return {
+        "estimates": estimates,
+        "aicc": _figure(result.aicc),
+        "loo_rmse": _figure(result.loo_rmse),
+        "residuals": result.residuals.tolist(),
+        "peak": {"N": peak[0], "X": peak[1]} if peak else None,
+        "predictions": [
+            {key: _figure(value) for key, value in row.items()}
+            for row in predictions.to_dict("records")
+        ],
+    }
+
+
+def _speaks_for_relative(result: Fit) -> list[str]:
+    """A warning, if the same percentage everywhere explains the residuals clearly better."""
+    if result.weights != "absolute":
+        return []
+    data = {"N": result.N, "X": result.X}
+    gain = fit(result.law, data, "relative").log_likelihood - result.log_likelihood
+    if not gain > 2:
+        return []
+    return [
+        "the residuals speak for relative weights (the same percentage everywhere): "
+        f"log-likelihood higher by {gain:.1f}"
+    ]
+
+
+def _figure(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None
+
+
+def _span(low: float | None, high: float | None) -> str:
+    if low is None and high is None:
+        return ""
+    ends = ["..." if end is None else f"{end:.5g}" for end in (low, high)]
+    return f"[{ends[0]}, {ends[1]}]"
