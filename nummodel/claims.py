@@ -51,7 +51,11 @@ class Claim:
         row = (
             f'<div style="border-left:4px solid {colour};padding:2px 8px">{escape(str(self))}</div>'
         )
-        return {MIME: {"schema": SCHEMA} | asdict(self), "text/html": row, "text/plain": str(self)}
+        return {
+            MIME: {"schema": SCHEMA} | asdict(self),
+            "text/html": row,
+            "text/plain": str(self),
+        }
 
 
 def check(

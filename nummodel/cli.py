@@ -42,11 +42,18 @@ def report(notebooks, given, jobs, output, no_execute) -> None:
 
 @cli.command("list")
 @click.argument(
-    "what", required=False, type=click.Choice(["notebooks", "laws", "tables", "readers"])
+    "what",
+    required=False,
+    type=click.Choice(["notebooks", "laws", "tables", "readers"]),
 )
 def list_(what) -> None:
     """What there is: notebooks, laws, tables and readers, or one of these."""
-    kinds = {"notebooks": _notebooks, "laws": _laws, "tables": _tables, "readers": _readers}
+    kinds = {
+        "notebooks": _notebooks,
+        "laws": _laws,
+        "tables": _tables,
+        "readers": _readers,
+    }
     for kind in [what] if what else kinds:
         if not what:
             click.secho(kind, bold=True)

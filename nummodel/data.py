@@ -85,14 +85,7 @@ def card(name: str) -> dict:
 
 def load(name: str) -> "pd.DataFrame":
     """A table in SI units; the unit suffix of a column's name is dropped (`util_pct`: `util`)."""
-    import pandas as pd
-
-    types = {"integer": int, "number": float, "string": str}
-    text, columns = _text(name), {}
-    for field in card(name)["schema"]["fields"]:
-        column = text[field["name"]].astype(types[field["type"]])
-        columns[_short(field)] = column * _size(field) if field["type"] == "number" else column
-    return pd.DataFrame(columns)
+    return _read(name)[0].copy()
 
 
 def label(name: str, column: str) -> str:
@@ -108,7 +101,7 @@ def half_widths(name: str) -> "pd.DataFrame":
     """
     import pandas as pd
 
-    halves = _printed_halves(name)
+    halves = _read(name)[1].copy()
     inherited: dict[str, pd.Series] = {}
     for identity in card(name).get("identities", []):
         spread, column = _follow(name, identity)[1], identity["column"]
@@ -136,7 +129,7 @@ def audit(name: str) -> "pd.DataFrame":
     """
     import pandas as pd
 
-    frame, halves, parts = load(name), _printed_halves(name), []
+    (frame, halves), parts = _read(name), []
     for identity in card(name).get("identities", []):
         column = identity["column"]
         computed, spread = _follow(name, identity)
@@ -152,40 +145,38 @@ def audit(name: str) -> "pd.DataFrame":
     return table
 
 
-def _text(name: str) -> "pd.DataFrame":
-    import pandas as pd
-
-    return pd.read_csv(HOME / "data" / card(name)["path"], dtype=str)
-
-
 def _short(field: dict) -> str:
     return field["name"].removesuffix(UNITS[field["unit"]][0])
 
 
-def _size(field: dict) -> float:
-    return UNITS[field["unit"]][1]
-
-
-def _printed_halves(name: str) -> "pd.DataFrame":
-    """Half a unit of the last printed digit, or half the resolution that the card states."""
+@cache
+def _read(name: str) -> tuple["pd.DataFrame", "pd.DataFrame"]:
+    """A table in SI units; and half a unit of each last digit, or half the card's resolution."""
     import pandas as pd
 
-    text, halves = _text(name), {}
+    text = pd.read_csv(HOME / "data" / card(name)["path"], dtype=str)
+    types = {"integer": int, "number": float, "string": str}
+    figures, halves = {}, {}
     for field in card(name)["schema"]["fields"]:
-        if field["type"] != "number":
-            halves[_short(field)] = text[field["name"]].map(lambda _: 0.0)
-            continue
-        decimals = text[field["name"]].str.partition(".")[2].str.len()
-        resolution = field.get("resolution", 10.0**-decimals)
-        halves[_short(field)] = 0.5 * resolution * _size(field)
-    return pd.DataFrame(halves)
+        cells, column, size = (
+            text[field["name"]],
+            _short(field),
+            UNITS[field["unit"]][1],
+        )
+        figures[column] = cells.astype(types[field["type"]])
+        halves[column] = pd.Series(0.0, text.index)
+        if field["type"] == "number":
+            last_digit = 10.0 ** -cells.str.partition(".")[2].str.len()
+            figures[column] *= size
+            halves[column] += 0.5 * size * field.get("resolution", last_digit)
+    return pd.DataFrame(figures), pd.DataFrame(halves)
 
 
 def _follow(name: str, identity: dict) -> tuple["pd.Series", "pd.Series"]:
     """What an identity computes, and how far the rounding of its sources can move that."""
     import pandas as pd
 
-    frame, halves = load(name), _printed_halves(name)
+    frame, halves = _read(name)
     function = IDENTITIES[identity["function"]]
     given, spread = {}, {}
     for argument, source in identity["arguments"].items():

@@ -114,7 +114,12 @@ class Fit:
             low, high = _bounds(name)
             reach = self._t(level) * error
             ends = np.clip([value - reach, value + reach], low, high)
-            rows[name] = {"value": value, "stderr": error, "low": ends[0], "high": ends[1]}
+            rows[name] = {
+                "value": value,
+                "stderr": error,
+                "low": ends[0],
+                "high": ends[1],
+            }
         return pd.DataFrame.from_dict(rows, orient="index")
 
     def curve(self, N, level: float = 0.95) -> "pd.DataFrame":
@@ -200,9 +205,9 @@ class Fit:
         return self.rss / self.dof if self.dof > 0 else np.nan
 
     def _t(self, level: float) -> float:
-        from scipy.stats import t
+        from scipy.special import stdtrit
 
-        return float(t.ppf((1 + level) / 2, self.dof)) if self.dof > 0 else np.nan
+        return float(stdtrit(self.dof, (1 + level) / 2)) if self.dof > 0 else np.nan
 
     @property
     def _inner(self) -> list[str]:

@@ -53,7 +53,14 @@ def axes(picture: Picture, x: str, y: str, position: Any = 111, **options: Any) 
 
 def points(ax: Axes, x, y, text: str = "", colour: str = BLACK, hollow: bool = False) -> None:
     """Measurements; hollow ones were not used in the fit. `text` stands at the last."""
-    ax.plot(x, y, "o", color=colour, markersize=5.5, markerfacecolor="white" if hollow else colour)
+    ax.plot(
+        x,
+        y,
+        "o",
+        color=colour,
+        markersize=5.5,
+        markerfacecolor="white" if hollow else colour,
+    )
     _beside(ax, x, y, text, colour)
 
 
@@ -87,6 +94,7 @@ def fitted(result: "Fit", x: str, y: str, alt: str, level: float = 0.95, held_ou
         points(top, n, measured, hollow=hollow)
         points(below, n, 100 * (measured / result.at(n) - 1), hollow=hollow)
     below.axhline(0, color=BLUE, linewidth=1.2)
+    below.margins(y=0.25)
     top.set_ylim(0)
     top.set_xlim(0)
     return picture

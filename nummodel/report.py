@@ -21,7 +21,13 @@ sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
 
 
 #: The types that a parameters cell may declare.
-TYPES: dict[str, Any] = {"int": int, "float": (int, float), "str": str, "bool": bool, "list": list}
+TYPES: dict[str, Any] = {
+    "int": int,
+    "float": (int, float),
+    "str": str,
+    "bool": bool,
+    "list": list,
+}
 
 
 @dataclass(frozen=True)
@@ -137,7 +143,10 @@ def report(runs: list[Run], folder: Path, jobs: int, execute: bool = True) -> li
     except OSError as error:
         raise InputError(f"{folder}: {error.strerror}, expected a writable folder") from None
     job = execute_run if execute else reuse_run
-    with ThreadPoolExecutor(jobs) as pool, tqdm(total=len(runs), unit="notebook") as bar:
+    with (
+        ThreadPoolExecutor(jobs) as pool,
+        tqdm(total=len(runs), unit="notebook") as bar,
+    ):
         futures = {pool.submit(job, run, folder): i for i, run in enumerate(runs)}
         done: dict[int, Outcome] = {}
         for future in as_completed(futures):
