@@ -86,6 +86,7 @@ def ceiling(law: Formula) -> Formula:
 
     N, peak = law.symbols["N"], optimum(law)
     expr = law.expr.subs(N, peak.expr).simplify() if peak else sp.limit(law.expr, N, sp.oo)
+    expr = sp.oo if expr.has(sp.oo) else expr  # SymPy adds the sign of what the ranges make >= 0
     return law.derived("X_max", expr, _name(law, "ceiling"), "Highest throughput at any N.")
 
 

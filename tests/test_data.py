@@ -1,0 +1,118 @@
+"""Published tables: every one has a card that tells the truth, every identity holds."""
+
+import csv
+import hashlib
+
+import numpy as np
+import pytest
+
+from nummodel import data
+
+TABLES = data.tables()
+
+
+def cells(name):
+    with open(data.HOME / "data" / data.card(name)["path"], newline="") as file:
+        return list(csv.reader(file))
+
+
+def test_every_table_has_a_card():
+    files = {path.name for path in (data.HOME / "data").glob("*.csv")}
+    assert files == {data.card(name)["path"] for name in TABLES}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_cards_tell_the_truth(name):
+    card, (header, *rows) = data.card(name), cells(name)
+    assert header == [field["name"] for field in card["schema"]["fields"]]
+    assert len(rows) == card["rows"]
+    content = (data.HOME / "data" / card["path"]).read_bytes()
+    assert card["hash"] == f"sha256:{hashlib.sha256(content).hexdigest()}"
+    assert card["title"] and card["standing"] and card["licenses"][0]["title"]
+    assert all(source["title"] and source["locator"] for source in card["sources"])
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_columns_are_in_si_units_and_named_without_them(name):
+    frame = data.load(name)
+    for field, column in zip(data.card(name)["schema"]["fields"], frame, strict=True):
+        suffix, size = data.UNITS[field["unit"]]
+        assert field["title"] and field["description"]
+        assert field["name"] == column + suffix
+        if field["type"] == "number":
+            printed = [float(row[list(frame).index(column)]) for row in cells(name)[1:]]
+            assert frame[column].tolist() == pytest.approx([size * p for p in printed])
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_all_identities_hold_to_the_printed_digits(name):
+    audit = data.audit(name)
+    assert len(audit) and audit["holds"].all(), audit[~audit["holds"]]
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_an_audit_notices_a_misprint_of_three_units(name, monkeypatch):
+    """In any figure that its sources know well enough; else the test above would prove little."""
+    frame, halves = data._read(name)
+    noticed = possible = 0
+    for column in {identity["column"] for identity in data.card(name)["identities"]}:
+        audit = data.audit(name)
+        slack = audit[audit["column"] == column].groupby("row")["slack"].min()
+        for row, allowed in zip(frame.index, slack.loc[frame.iloc[:, 0]], strict=True):
+            unit = 2 * halves[column][row]
+            if unit == 0 or allowed >= 3 * unit - 1e-12:
+                continue
+            wrong = frame.copy()
+            wrong.loc[row, column] += 3 * unit
+            monkeypatch.setattr(data, "_read", lambda _, wrong=wrong: (wrong, halves))
+            possible += 1
+            noticed += not data.audit(name)["holds"].all()
+            monkeypatch.undo()
+    assert noticed == possible > 0
+
+
+def test_zvm_itr_is_known_to_the_rounding_of_the_utilisation():
+    """design: at 32-way three digits of utilisation leave 0.26 %."""
+    itr = data.value("zvm-scaling", "itr", N=32)
+    assert itr.half / itr == pytest.approx(0.0026, abs=0.0001)
+    assert "Table 1" in itr.source
+
+
+def test_zvm_figures_as_the_document_prints_them():
+    """Figures of the running text and of the tables' corners, typed a second time."""
+    runs = data.load("zvm-scaling").set_index("N")
+    assert list(runs.index) == [6, 12, 18, 24, 30, 32]
+    assert runs.loc[6, "tx"] == 4674.21 and runs.loc[32, "itr"] == 16492.06
+    assert runs.loc[24, "diagnoses_ratio"] == 1.180 and runs.loc[32, "run_id"] == "AVPK5186"
+    assert runs.loc[12, "util"] == pytest.approx(0.514)
+    locks = data.load("zvm-lock-log").set_index("lock")
+    assert len(locks) == 26
+    assert locks.loc["SRMSLOCK", "shared_wait"] == pytest.approx(949.1e-6)
+
+
+def test_the_lock_log_belongs_to_the_32_way_run():
+    locks, runs = data.load("zvm-lock-log"), data.load("zvm-scaling").set_index("N")
+    share = locks.set_index("lock")["total_spin"]
+    assert share["SRMSLOCK"] == runs.loc[32, "sch_spin"]
+    assert share["HCPTRQLK"] == runs.loc[32, "trq_spin"]
+    assert share.sum() == pytest.approx(runs.loc[32, "spin"], abs=1.5e-4)
+
+
+def test_half_widths_travel_through_identities():
+    own, all_of_it = data._read("zvm-scaling")[1], data.half_widths("zvm-scaling")
+    assert (all_of_it["itr"] > 100 * own["itr"]).all()
+    assert (all_of_it["tx"] == own["tx"]).all()
+    assert np.isfinite(all_of_it.to_numpy(dtype=float)).all()
+
+
+def test_a_loaded_table_is_ones_own():
+    mine = data.load("zvm-scaling")
+    mine["tx"] = 0.0
+    assert data.load("zvm-scaling")["tx"][0] == 4674.21
+
+
+def test_unknown_names_are_told_what_there_is():
+    with pytest.raises(KeyError, match="zvm-scaling"):
+        data.load("nothing")
+    with pytest.raises(KeyError, match="0 rows"):
+        data.value("zvm-scaling", "itr", N=7)

@@ -1,0 +1,111 @@
+"""Every formula: its NumPy function and gradient against high-precision arithmetic."""
+
+import mpmath
+import numpy as np
+import pytest
+
+from nummodel import nomenclature, operational, scaling
+from nummodel.formula import Formula, formula
+
+ROOMS = (scaling, operational)
+FORMULAS = {
+    f"{room.__name__}.{name}": value
+    for room in ROOMS
+    for name, value in vars(room).items()
+    if isinstance(value, Formula)
+}
+FORMULAS |= {
+    f"{derive.__name__}({name})": derive(law)
+    for name, law in scaling.LAWS.items()
+    for derive in (scaling.speedup, scaling.optimum, scaling.ceiling)
+    if derive(law) is not None
+}
+
+
+def somewhere(quantities, seed):
+    """Values inside the allowed ranges of all quantities."""
+    random = np.random.default_rng(seed)
+    ends = {n: (nomenclature.quantity(n).low, nomenclature.quantity(n).high) for n in quantities}
+    return {
+        n: low + random.uniform(0.05, 0.9) * (high - low if np.isfinite(high) else 9)
+        for n, (low, high) in ends.items()
+    }
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+@pytest.mark.parametrize("seed", range(3))
+def test_values_and_slopes_against_50_digits(name, seed):
+    law = FORMULAS[name]
+    at = somewhere(law.quantities, seed)
+    if law.expr.is_infinite or not at:
+        assert law(**at) == float("inf")
+        return
+    with mpmath.workdps(50):
+        exact = {n: mpmath.mpf(v) for n, v in at.items()}
+
+        def precise(**values):
+            return mpmath.mpmathify(
+                law.expr.evalf(50, subs={law.symbols[n]: v for n, v in values.items()})
+            )
+
+        assert law(**at) == pytest.approx(float(precise(**exact)), rel=1e-12)
+        slopes = law.gradient(law.quantities)(**at)
+        for quantity, slope in zip(law.quantities, slopes, strict=True):
+            step = mpmath.mpf(10) ** -15
+            up = precise(**exact | {quantity: exact[quantity] + step})
+            down = precise(**exact | {quantity: exact[quantity] - step})
+            assert slope == pytest.approx(float((up - down) / (2 * step)), rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_arrays_of_any_broadcastable_shape(name):
+    law = FORMULAS[name]
+    if not law.quantities:
+        return
+    at = somewhere(law.quantities, 0)
+    first = law.quantities[0]
+    column = at | {first: at[first] * np.ones((3, 1))}
+    if len(law.quantities) > 1:
+        column[law.quantities[1]] = at[law.quantities[1]] * np.ones(4)
+        assert law(**column).shape == (3, 4)
+    assert law.gradient(law.quantities)(**column).shape[-1] == len(law.quantities)
+    assert np.unique(law(**column)) == pytest.approx([law(**at)])
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_every_formula_is_documented_and_printable(name):
+    law = FORMULAS[name]
+    assert law.__doc__.strip()
+    assert law._repr_latex_().startswith("$") and "=" in law.latex
+
+
+def test_an_unknown_quantity_does_not_import():
+    with pytest.raises(NameError, match=r"unknown quantity 'speed'.*nomenclature"):
+
+        @formula("X")
+        def throughput(N, speed):
+            return N * speed
+
+
+def test_a_wrong_argument_is_refused():
+    with pytest.raises(TypeError):
+        scaling.linear_throughput(N=1, X2=1)
+
+
+def test_solving_twice_gives_the_law_back():
+    demand = operational.demand
+    again = demand.solved_for("rho", "utilisation")
+    assert (again.expr - operational.utilisation.expr).simplify() == 0
+
+
+def test_a_constant_slope_has_the_shape_of_the_load():
+    """SymPy #9725: lambdify gives a scalar for an expression without the array variable."""
+    slopes = scaling.linear_throughput.gradient(["X1", "N"])(N=np.arange(1.0, 4), X1=2.0)
+    assert slopes.tolist() == [[1, 2], [2, 2], [3, 2]]
+
+
+@pytest.mark.parametrize("name", nomenclature.QUANTITIES)
+def test_quantities_are_complete(name):
+    latex, unit, meaning, low, high = nomenclature.quantity(name)
+    assert latex and unit and meaning and low < high
+    assert latex in nomenclature.label(name)

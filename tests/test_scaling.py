@@ -1,0 +1,60 @@
+"""Scaling laws: published coefficients and peaks, limits, and identities between laws."""
+
+import numpy as np
+import pytest
+import sympy as sp
+
+from nummodel import scaling
+from nummodel.scaling import LAWS, ceiling, optimum, speedup
+
+N, s, k = (scaling.usl_throughput.symbols[n] for n in ("N", "sigma", "kappa"))
+
+
+def test_each_law_contains_the_simpler_one():
+    usl, amdahl = LAWS["usl"].expr, LAWS["amdahl"].expr
+    assert sp.simplify(usl.subs(k, 0) - amdahl) == 0
+    assert sp.simplify(amdahl.subs(s, 0) - LAWS["linear"].expr) == 0
+    assert sp.simplify(LAWS["gustafson"].expr.subs(s, 0) - LAWS["linear"].expr) == 0
+
+
+def test_gustafson_is_amdahl_with_the_share_of_the_parallel_run():
+    share = s * N / (1 + s * (N - 1))
+    assert sp.simplify(
+        speedup(LAWS["gustafson"]).expr.subs(s, share) - speedup(LAWS["amdahl"]).expr
+    ) == 0  # fmt: skip
+
+
+@pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
+def test_one_processor_is_one_processor(law):
+    values = {"X1": 7.0, "sigma": 0.3, "kappa": 0.01}
+    assert law(N=1, **{n: values[n] for n in law.quantities[1:]}) == pytest.approx(7.0)
+    assert speedup(law).expr.subs(N, 1) == 1
+
+
+def test_published_peaks():
+    """Schwartz (2015), Cisco server: 35 threads, 12,341/s; Gunther (2007), SDM91: 96.52, 1884."""
+    cisco = {"sigma": 0.02671591, "kappa": 7.690945e-4}
+    assert int(optimum(LAWS["usl"])(**cisco)) == 35
+    assert ceiling(LAWS["usl"])(X1=995.6486, **cisco) == pytest.approx(12341, abs=2)
+    sdm91 = {"sigma": 0.02773, "kappa": 1.044e-4}
+    assert optimum(LAWS["usl"])(**sdm91) == pytest.approx(96.52, abs=0.05)
+    assert ceiling(LAWS["usl"])(X1=90.0, **sdm91) == pytest.approx(1884, abs=1)
+
+
+def test_the_ceiling_is_the_height_of_the_peak_and_nothing_is_higher():
+    shape = {"sigma": 0.05, "kappa": 0.001}
+    top = ceiling(LAWS["usl"])(X1=2.0, **shape)
+    assert LAWS["usl"](N=optimum(LAWS["usl"])(**shape), X1=2.0, **shape) == pytest.approx(top)
+    assert (LAWS["usl"](N=np.linspace(1, 500, 9999), X1=2.0, **shape) <= top).all()
+
+
+def test_laws_that_never_fall_have_no_optimum():
+    assert [name for name, law in LAWS.items() if optimum(law)] == ["usl"]
+    assert ceiling(LAWS["linear"])() == ceiling(LAWS["gustafson"])() == np.inf
+    assert ceiling(LAWS["amdahl"])(X1=1.0, sigma=0.05) == pytest.approx(20)
+
+
+def test_the_usl_grows_again_by_no_population():
+    """Its peak is unique: the slope changes sign once."""
+    slope = np.diff(LAWS["usl"](N=np.geomspace(1, 1e6, 4000), X1=1, sigma=0.02, kappa=1e-5))
+    assert (np.diff(np.sign(slope)) != 0).sum() == 1
