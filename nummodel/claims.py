@@ -84,7 +84,6 @@ def check(
         raise ValueError(f"expect {expect!r}, expected 'hit' or 'miss'")
     if not why and (expect == "miss" or rtol is not None or atol is not None):
         raise ValueError(f"{what}: a tolerance or a known miss needs a why")
-    model = _plain(model)
     if isinstance(documented, bool):
         low = high = None
         hit = bool(model) is documented
@@ -92,11 +91,11 @@ def check(
         low, high = _bounds(what, documented, rtol, atol)
         if not math.isfinite(model):
             raise ValueError(f"{what}: the model gives {model}, expected a finite figure")
-        hit = low <= model <= high
+        hit = bool(low <= model <= high)
     claim = Claim(
         what=what,
         kind=kind,
-        model=model,
+        model=_plain(model),
         documented=_plain(documented),
         low=_plain(low),
         high=_plain(high),

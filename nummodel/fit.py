@@ -34,10 +34,10 @@ def fit(law: Formula, data: Mapping[str, Any], weights: Any = "absolute", **know
     X = np.asarray(data[law.result], dtype=float)
     free = tuple(n for n in law.quantities[1:] if n not in known)
     w = _weights(weights, X)
-    if not (
-        np.isfinite(N).all() and np.isfinite(X).all() and np.isfinite(w).all() and (w > 0).all()
-    ):
+    if not all(np.isfinite(column).all() for column in (N, X, w)) or not (w > 0).all():
         raise ValueError("fit: N, X and weights must be finite, and weights positive")
+    if not free:
+        raise ValueError(f"fit: nothing to estimate, all of {', '.join(law.quantities)} are known")
     if len(np.unique(N)) < len(free):
         raise InputError(
             f"{len(np.unique(N))} different {law.quantities[0]}, "
@@ -45,8 +45,8 @@ def fit(law: Formula, data: Mapping[str, Any], weights: Any = "absolute", **know
         )
     unit = np.abs(X).max() or 1.0  # so that the unit of X makes no difference to the search
     known_ = {n: v / unit if law.is_scale(n) else v for n, v in known.items()}
-    estimate = _best(law, N, X / unit, np.sqrt(w), free, known_)
-    estimate = {n: v * unit if law.is_scale(n) else v for n, v in estimate.items()}
+    estimate = _best(law, N, X / unit, w, free, known_)
+    estimate = {n: float(v * unit) if law.is_scale(n) else v for n, v in estimate.items()}
     kind = weights if isinstance(weights, str) else "given"
     return Fit(law, N, X, w, kind, free, dict(known), estimate)
 
@@ -87,8 +87,7 @@ class Fit:
     @cached_property
     def at_bound(self) -> dict[str, float]:
         """The estimates that sit on a bound of their range, with the bound."""
-        on = {n: b for n in self.free for b in _bounds(n) if self.estimate[n] == b}
-        return on
+        return {n: b for n in self.free for b in _bounds(n) if self.estimate[n] == b}
 
     @cached_property
     def identified(self) -> dict[str, bool]:
@@ -114,12 +113,7 @@ class Fit:
             low, high = _bounds(name)
             reach = self._t(level) * error
             ends = np.clip([value - reach, value + reach], low, high)
-            rows[name] = {
-                "value": value,
-                "stderr": error,
-                "low": ends[0],
-                "high": ends[1],
-            }
+            rows[name] = dict(value=value, stderr=error, low=ends[0], high=ends[1])
         return pd.DataFrame.from_dict(rows, orient="index")
 
     def curve(self, N, level: float = 0.95) -> "pd.DataFrame":
@@ -153,10 +147,13 @@ class Fit:
 
     @property
     def log_likelihood(self) -> float:
-        """Of normal errors whose variance is proportional to 1/weight, at its maximum."""
+        """Of normal errors whose variance is proportional to 1/weight, at its maximum.
+
+        Errors smaller than the rounding of a float count as that: points that a law meets exactly
+        do not make it infinitely better than another law that meets them.
+        """
         n = len(self.N)
-        with np.errstate(divide="ignore"):
-            spread = np.log(2 * np.pi * self.rss / n)
+        spread = np.log(2 * np.pi * (self.rss + _rounding(self.X, self.w)) / n)
         return float(-n / 2 * (spread + 1) + np.log(self.w).sum() / 2)
 
     @cached_property
@@ -188,7 +185,7 @@ class Fit:
         for name, bound in self.at_bound.items():
             found.append(f"{name} is on its bound {bound:g}: it is not evidenced by these data")
             if name == "sigma" and bound == 0:
-                found.append("sigma would be negative: the throughput grows faster than the load")
+                found.append("sigma would be negative: at first X grows faster than N")
         if not np.isfinite(self._covariance).all() and self.dof > 0:
             found.append("the points leave a combination of the estimates open")
         return found
@@ -250,10 +247,8 @@ def choose(fits: Mapping[str, Fit]) -> tuple[str | None, str]:
         return next(iter(fits)), "the only law fitted"
     scores = {name: f.aicc for name, f in fits.items() if np.isfinite(f.aicc)}
     if len(scores) < 2:
-        return (
-            None,
-            "too few points to compare laws: AICc needs three more than a law has estimates",
-        )
+        why = "too few points to compare laws: AICc needs three more than a law has estimates"
+        return None, why
     best = min(scores, key=scores.__getitem__)
     close = [name for name in scores if scores[name] <= scores[best] + 2]
     chosen = min(close, key=lambda name: (len(fits[name].free), scores[name]))
@@ -279,23 +274,33 @@ def _bounds(name: str) -> tuple[float, float]:
     return quantity(name).low, quantity(name).high
 
 
-def _faces(law: Formula, free: tuple[str, ...]) -> Iterator[dict[str, float]]:
-    """Every choice of free quantities held at a finite bound; none of them comes first."""
+def _rounding(X: np.ndarray, w: np.ndarray) -> float:
+    """The weighted squares that rounding of floats alone may leave."""
+    return float(w @ (X * 2.0**-48) ** 2)
+
+
+def _faces(law: Formula, free: tuple[str, ...]) -> list[dict[str, float]]:
+    """Every choice of free quantities held at a finite bound; the most constrained first."""
     ends = [[None, *(b for b in _bounds(n) if np.isfinite(b))] for n in free]
-    for choice in product(*ends):
-        face = {n: b for n, b in zip(free, choice, strict=True) if b is not None}
-        if not any(law.is_scale(n) for n in face):  # a scale of 0 is no law
-            yield face
+    faces = [
+        {n: b for n, b in zip(free, choice, strict=True) if b is not None}
+        for choice in product(*ends)
+    ]
+    faces = [face for face in faces if not any(map(law.is_scale, face))]  # X1 = 0 is no law
+    return sorted(faces, key=len, reverse=True)
 
 
-def _best(law: Formula, N, X, root_w, free, known) -> dict[str, float]:
-    """The allowed estimate with the least squares, over the interior and every face."""
+def _best(law: Formula, N, X, w, free, known) -> dict[str, float]:
+    """The allowed estimate with the least squares, over the interior and every face.
+
+    Off a bound it has to be better by more than rounding.
+    """
     best, least = {}, np.inf
     for face in _faces(law, free):
         inner = [n for n in free if n not in face]
-        for values, rss in _minima(law, N, X, root_w, inner, known | face):
+        for values, rss in _minima(law, N, X, np.sqrt(w), inner, known | face):
             allowed = all(_bounds(n)[0] <= values[n] <= _bounds(n)[1] for n in inner)
-            if allowed and rss < least:
+            if allowed and rss < least * (1 - 1e-12) - _rounding(X, w):
                 best, least = face | values, rss
     if not best:
         raise ValueError(f"no allowed values of {', '.join(free)} give finite {law.result}")
@@ -314,18 +319,10 @@ def _minima(law: Formula, N, X, root_w, inner, known) -> Iterator[tuple[dict[str
     def slopes(p):
         return root_w[:, None] * gradient(**load, **known, **dict(zip(inner, p, strict=True)))
 
+    exactly = {"method": "lm", "x_scale": "jac", "xtol": 1e-15, "ftol": 1e-15, "gtol": 1e-15}
     for start in _starts(law, N, X, root_w, inner, known):
         try:
-            found = least_squares(
-                errors,
-                start,
-                slopes,
-                method="lm",
-                x_scale="jac",
-                xtol=1e-15,
-                ftol=1e-15,
-                gtol=1e-15,
-            )
+            found = least_squares(errors, start, slopes, **exactly)
         except ValueError:  # it strayed to where the law is not finite
             continue
         yield dict(zip(inner, found.x, strict=True)), 2 * found.cost

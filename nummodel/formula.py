@@ -10,7 +10,7 @@ is needed: it takes half a second.
 """
 
 from collections.abc import Callable, Iterable
-from functools import cached_property, update_wrapper
+from functools import cache, cached_property, update_wrapper
 from inspect import Parameter, Signature, signature
 
 import numpy as np
@@ -73,7 +73,7 @@ class Formula:
 
     def gradient(self, names: Iterable[str]) -> Callable:
         """Function of all quantities, by keyword, giving d(law)/d(name): one column per name."""
-        slopes = self._compiled([self.expr.diff(self.symbols[n]) for n in names])
+        slopes = self._slopes(tuple(names))
 
         def columns(**values):
             shape = np.broadcast_shapes(*map(np.shape, values.values()))
@@ -81,6 +81,10 @@ class Formula:
             return np.stack([np.broadcast_to(s, shape) for s in slopes(**values)], axis=-1)
 
         return columns
+
+    @cache  # noqa: B019 (formulas live as long as the program)
+    def _slopes(self, names: tuple[str, ...]) -> Callable:
+        return self._compiled([self.expr.diff(self.symbols[n]) for n in names])
 
     def derived(self, result: str, expr, name: str, meaning: str) -> "Formula":
         """The formula of `result` that algebra, in `expr`, has made of this one."""
@@ -111,6 +115,7 @@ class Formula:
         law.__doc__ = meaning
         return Formula(name, law, [n for n in (*self.quantities, self.result) if n != name])
 
+    @cache  # noqa: B019
     def is_scale(self, name: str) -> bool:
         """Whether the law is `name` times a function of the other quantities."""
         symbol = self.symbols[name]

@@ -247,10 +247,12 @@ def _value(parameter: Parameter, text: str) -> Any:
     try:
         value = text if kind == "str" else yaml.safe_load(text)
     except yaml.YAMLError:
-        value = text
-    if not isinstance(value, TYPES[kind]) or (isinstance(value, bool) and kind != "bool"):
+        value = None
+    items = value if isinstance(value, list) else []
+    wrong = not isinstance(value, TYPES[kind]) or (isinstance(value, bool) and kind != "bool")
+    if wrong or any(not isinstance(item, (int, float, str)) for item in items):
         raise InputError(
             f"parameter {parameter.name} is {text!r}, expected {kind}, "
             f"as in {parameter.name}={parameter.default}"
         )
-    return float(value) if kind == "float" else value
+    return float(value) if kind == "float" else value  # type: ignore[arg-type]

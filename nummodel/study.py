@@ -36,7 +36,9 @@ def study(
     frame = table.read(path)
     x = x or ("N" if "N" in frame else frame.columns[0])
     rest = [c for c in frame.columns if c != x]
-    y = y or ("X" if "X" in rest else next(iter(rest), x))
+    if not rest or x == y:
+        raise InputError(f"{path}: one column, expected one for the load and one for X")
+    y = y or ("X" if "X" in rest else rest[0])
     N, X = (table.numbers(frame, column, path, positive=True) for column in (x, y))
     own = None
     if weights not in ("absolute", "relative"):

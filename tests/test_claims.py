@@ -1,0 +1,100 @@
+"""Claims: what counts as a hit, what fails, and what travels in a notebook."""
+
+import json
+import math
+
+import nbformat
+import pytest
+
+from nummodel import claims, data
+
+ITR = data.value("zvm-scaling", "itr", N=32)
+
+
+def check(**options):
+    return claims.check("it", **{"kind": "fit"} | options)
+
+
+@pytest.mark.parametrize(
+    "model, documented, options, hit",
+    [
+        (16490, ITR, {}, True),  # known to 44
+        (16540, ITR, {}, False),
+        (20000, (15000, math.inf), {}, True),
+        (14999, (15000, math.inf), {}, False),
+        (1.04, 1.0, {"rtol": 0.05, "why": "about"}, True),
+        (1.06, 1.0, {"atol": 0.05, "why": "about"}, False),
+        (True, True, {}, True),
+        (False, True, {}, False),
+        (False, False, {}, True),
+    ],
+)
+def test_hits_and_misses(model, documented, options, hit, capsys):
+    if hit:
+        assert check(model=model, documented=documented, **options).hit
+    else:
+        with pytest.raises(AssertionError, match="FAILS: it"):
+            check(model=model, documented=documented, **options)
+        known = options | {"expect": "miss", "why": "known"}
+        assert check(model=model, documented=documented, **known).ok
+    assert "it: model" in capsys.readouterr().out
+
+
+def test_an_unexpected_hit_fails():
+    with pytest.raises(AssertionError, match="FAILS"):
+        check(model=1.0, documented=(0, 2), expect="miss", why="too simple a model")
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"documented": 1.0}, "no tolerance"),
+        ({"documented": 1.0, "rtol": 0.1}, "needs a why"),
+        ({"documented": (0, 2), "expect": "miss"}, "needs a why"),
+        ({"documented": (0, 2), "kind": "guess"}, "calibration"),
+        ({"documented": (0, 2), "expect": "maybe"}, "'hit' or 'miss'"),
+        ({"documented": (0, 2), "model": math.nan}, "finite"),
+    ],
+)
+def test_claims_that_cannot_be_put(options, message):
+    with pytest.raises(ValueError, match=message):
+        check(**{"model": 1.0} | options)
+
+
+def test_a_failed_claim_is_displayed_before_it_fails(capsys):
+    with pytest.raises(AssertionError):
+        check(model=3, documented=(0, 2))
+    assert capsys.readouterr().out.startswith("FAILS: it: model 3, documented 0 to 2")
+
+
+def test_what_travels_in_a_notebook_is_json_with_a_schema():
+    bundle = check(model=20000, documented=(15000, math.inf))._repr_mimebundle_()
+    claim = json.loads(json.dumps(bundle[claims.MIME], allow_nan=False))
+    assert claim["schema"] == 1 and claim["documented"] == [15000, None]
+    assert claim["low"] == 15000 and claim["high"] is None
+    output = nbformat.v4.new_output("display_data", data=bundle)
+    cell = nbformat.v4.new_code_cell("", outputs=[output])
+    assert list(claims.collected(nbformat.v4.new_notebook(cells=[cell]))) == [claim]
+
+
+def test_a_row_is_safe_html():
+    row = claims.record("<b>", 1)._repr_mimebundle_()["text/html"]
+    assert "<b>" not in row and "&lt;b&gt;" in row
+
+
+@pytest.mark.parametrize(
+    "value, expected, agree",
+    [
+        (0.02571, 0.0257, True),
+        (0.02576, 0.0257, False),
+        (None, None, True),
+        (None, 10.0, False),
+        (10, 10.0, True),
+        (5, [4, None], True),
+        (5, [None, 4], False),
+        ("amdahl", "amdahl", True),
+        (False, True, False),
+    ],
+)
+def test_an_answer_agrees_to_the_digits_it_is_written_with(value, expected, agree):
+    assert claims.agrees(value, expected) is agree

@@ -1,0 +1,268 @@
+"""The command line as a user meets it: results, one-line errors, exit codes."""
+
+import csv
+import json
+import subprocess
+import sys
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from nummodel import data
+from nummodel.cli import main
+
+TABLE = data.HOME / "data" / "zvm-scaling.csv"
+ZVM = ("fit", TABLE, "--x", "N", "--y", "itr_per_s")
+
+
+class Done(NamedTuple):
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def nummodel(*arguments):
+    """The command line in this process; `test_the_installed_command` runs the real ones."""
+    out, err, code = StringIO(), StringIO(), 0
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        redirect_stdout(out),
+        redirect_stderr(err),
+    ):
+        patch.setattr(sys, "argv", ["nummodel", *map(str, arguments)])
+        try:
+            main()
+        except SystemExit as stop:
+            code = int(stop.code or 0)
+    return Done(code, out.getvalue(), err.getvalue())
+
+
+def result(*arguments):
+    done = nummodel(*arguments, "--json")
+    assert done.returncode == 0, done.stderr
+
+    def refuse(constant):
+        raise AssertionError(f"{constant} is not JSON")
+
+    return json.loads(done.stdout, parse_constant=refuse)
+
+
+def refused(*arguments):
+    done = nummodel(*arguments)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert done.stdout == ""
+    assert done.stderr.startswith("nummodel: ") and done.stderr.count("\n") == 1, done.stderr
+    assert "expected" in done.stderr or "Usage" not in done.stderr
+    return done.stderr
+
+
+def test_the_contract_of_fit():
+    """The figures are those of MODELS.md section 1, computed outside this project."""
+    got = result(*ZVM, "--law", "all", "--weights", "relative", "--holdout", "N>24")
+    assert list(got) == ["n", "x", "y", "weights", "laws", "chosen", "why", "warnings"]
+    assert (got["n"], got["x"], got["y"], got["weights"]) == (4, "N", "itr_per_s", "relative")
+    assert list(got["laws"]) == ["linear", "amdahl", "gustafson", "usl"]
+    amdahl, usl = got["laws"]["amdahl"], got["laws"]["usl"]
+    assert list(amdahl) == ["estimates", "aicc", "loo_rmse", "residuals", "peak", "predictions"]
+    assert round(amdahl["estimates"]["sigma"]["value"], 4) == 0.0257
+    keys = ["value", "stderr", "low", "high", "at_bound", "identified"]
+    assert list(usl["estimates"]["kappa"]) == keys
+    kappa = {"value": 0.0, "stderr": None, "low": None, "high": None}
+    assert usl["estimates"]["kappa"] == kappa | {"at_bound": True, "identified": False}
+    assert any("kappa" in w and "not evidenced by these data" in w for w in got["warnings"])
+    assert amdahl["aicc"] is None and amdahl["loo_rmse"] is None and amdahl["peak"] is None
+    assert [p["N"] for p in amdahl["predictions"]] == [30, 32]
+    errors = [p["value"] / p["observed"] - 1 for p in amdahl["predictions"]]
+    assert np.round(errors, 3).tolist() == [-0.046, -0.053]
+    assert all(p["low"] <= p["observed"] <= p["high"] for p in amdahl["predictions"])
+    assert got["chosen"] is None and "too few points" in got["why"]
+
+
+@pytest.mark.parametrize("weights, sigma", [("relative", 0.0219), ("absolute", 0.0197)])
+def test_fit_of_all_points(weights, sigma):
+    got = result(*ZVM, "--weights", weights)
+    assert round(got["laws"]["amdahl"]["estimates"]["sigma"]["value"], 4) == sigma
+    assert got["chosen"] == "amdahl" and got["laws"]["amdahl"]["predictions"] == []
+
+
+def test_the_default_weights_are_absolute():
+    assert result(*ZVM) == result(*ZVM, "--weights", "absolute")
+
+
+def write(tmp_path, text, name="table.csv"):
+    path = tmp_path / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+GOOD = "N,X\n1,10\n2,19\n4,35\n8,60\n16,90\n32,110\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        GOOD,
+        GOOD.replace(",", ";"),
+        GOOD.replace(",", "\t"),
+        GOOD.replace(",", ", "),
+        "\ufeff" + GOOD,
+        GOOD.replace("\n", "\r\n"),
+        GOOD.replace("\n", "\n\n"),
+        GOOD.replace("N,X", "threads,tps"),
+        "name," + GOOD.replace("\n", "\nrun,").removesuffix("run,"),
+    ],
+    ids=["comma", "semicolon", "tab", "spaces", "bom", "crlf", "blank", "names", "text column"],
+)
+def test_the_dialects_of_csv(tmp_path, text):
+    names = ("--x", "N", "--y", "X") if text.startswith("name") else ()
+    got = result("fit", write(tmp_path, text), *names)
+    assert got["n"] == 6 and got["laws"]["usl"]["peak"]["N"] > 16
+
+
+def test_a_weights_column_multiplies_the_squares(tmp_path):
+    rows = list(csv.DictReader(GOOD.splitlines()))
+    text = "N,X,w\n" + "".join(f"{r['N']},{r['X']},{float(r['X']) ** -2}\n" for r in rows)
+    path = write(tmp_path, text)
+    column, relative = (
+        result("fit", path, "--weights", "w"),
+        result("fit", path, "--weights", "relative"),
+    )
+    ours, theirs = (r["laws"]["usl"]["estimates"]["kappa"] for r in (column, relative))
+    assert ours["value"] == pytest.approx(theirs["value"], rel=1e-6)
+    assert ours["high"] == pytest.approx(theirs["high"], rel=1e-6)
+
+
+def test_residuals_that_speak_for_relative_weights_are_told(tmp_path):
+    noise = np.array([1.05, 0.95, 1.04, 0.97, 1.05, 0.96, 1.03, 0.95])
+    X = 10 * 2.0 ** np.arange(8) * noise
+    text = "N,X\n" + "".join(f"{2**i},{x}\n" for i, x in enumerate(X))
+    warned = result("fit", write(tmp_path, text), "--law", "linear")["warnings"]
+    assert any("relative weights" in warning for warning in warned)
+    quiet = result("fit", write(tmp_path, text), "--law", "linear", "--weights", "relative")
+    assert quiet["warnings"] == []
+
+
+def test_laws_that_need_more_points_are_refused_one_by_one(tmp_path):
+    got = result("fit", write(tmp_path, "N,X\n1,10\n2,19\n"))
+    assert got["laws"]["usl"] == {
+        "refused": "2 different N, expected at least 3 to estimate X1, sigma, kappa"
+    }
+    assert got["laws"]["amdahl"]["estimates"]["sigma"]["stderr"] is None
+
+
+def test_fit_for_people():
+    done = nummodel(*ZVM, "--weights", "relative", "--holdout", "N > 24")
+    assert done.returncode == 0
+    assert "sigma" in done.stdout and "observed 15806  inside" in done.stdout
+    assert "chosen: none" in done.stdout and "warning: usl: kappa" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "text, where, what",
+    [
+        ("", "", "empty"),
+        ("\n \n", "", "empty"),
+        ("N,X\n", "", "header only"),
+        ("N,X\n1,2\n", "", "one row"),
+        (GOOD.replace("19", "fast"), ":3:", "'fast', expected a number"),
+        (GOOD.replace("19", ""), ":3:", "'', expected a number"),
+        (GOOD.replace("19", "nan"), ":3:", "finite"),
+        (GOOD.replace("19", "inf"), ":3:", "finite"),
+        (GOOD.replace("19", "1e999"), ":3:", "finite"),
+        (GOOD.replace("4,", "-4,"), ":4:", "positive"),
+        (GOOD.replace("4,", "0,"), ":4:", "positive"),
+        (GOOD.replace("35", "0"), ":4:", "positive"),
+        (GOOD.replace("N,X", "N,N"), ":1:", "'N' appears twice"),
+        (GOOD.replace("4,35", "4,35,1"), ":4:", "3 cells, expected 2"),
+        (GOOD.replace("4,35", "4"), ":4:", "1 cells, expected 2"),
+        (b"\x89PNG\r\n\x1a\n\0\0", "", "not text"),
+        (GOOD.encode() + b"\0", "", "not text"),
+        ("N\n1\n2\n", "", "one column"),
+        ('N,X\n1,"10\n2,20\n', ":", "expected"),
+    ],
+)  # fmt: skip
+def test_bad_tables(tmp_path, text, where, what):
+    path = write(tmp_path, text)
+    message = refused("fit", path)
+    assert f"{path}{where}" in message and what in message
+
+
+@pytest.mark.parametrize(
+    "arguments, what",
+    [
+        (("missing.csv",), "No such file"),
+        (("/",), "directory"),
+        ((TABLE, "--x", "cores"), "no column 'cores'"),
+        ((TABLE, "--y", "speed"), "no column 'speed'"),
+        ((TABLE, "--weights", "trust"), "no column 'trust'"),
+        ((TABLE, "--y", "run_id"), "'AVPK5187', expected a number"),
+        ((TABLE, "--y", "itr_per_s", "--law", "moore"), "unknown law 'moore'"),
+        ((TABLE, "--y", "itr_per_s", "--holdout", "N>6"), "leaves 1 row"),
+        ((TABLE, "--y", "itr_per_s", "--holdout", "N>0"), "leaves 0 rows"),
+        ((TABLE, "--y", "itr_per_s", "--holdout", "N>12", "--law", "usl"), "at least 3"),
+        ((TABLE, "--y", "itr_per_s", "--holdout", "N=6"), "no comparison"),
+        ((TABLE, "--y", "itr_per_s", "--holdout", "__import__('os')"), "no comparison"),
+        ((TABLE, "--y", "itr_per_s", "--level", "1.5"), "level"),
+        ((TABLE, "--level", "much"), "much"),
+        ((TABLE, "--color", "red"), "--color"),
+        ((), "FILE"),
+    ],
+)
+def test_bad_use_of_fit(arguments, what):
+    assert what in refused("fit", *arguments)
+
+
+@pytest.mark.parametrize(
+    "arguments, what",
+    [
+        (("99",), "no such notebook"),
+        (("11", "-p", "trian=[6,12]"), "unknown parameter 'trian'"),
+        (("11", "-p", "level=high"), "expected float"),
+        (("11", "-p", "train={}"), "expected list"),
+        (("11", "-p", "level"), "expected name=value"),
+        (("01", "-p", "N_max=1.5"), "expected int"),
+        (("01", "-p", "N_max=true"), "expected int"),
+        (("--jobs", "0"), "jobs"),
+        (("--output", "/proc/nowhere"), "writable folder"),
+        (("--output", "/dev/null"), "folder"),
+    ],
+)
+def test_bad_use_of_report(arguments, what, tmp_path):
+    assert what in refused("report", "--output", tmp_path / "out", *arguments)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("kind", ["notebooks", "laws", "tables", "readers"])
+def test_lists(kind):
+    lines = nummodel("list", kind).stdout.splitlines()
+    assert lines and all(len(line.split(maxsplit=1)) == 2 for line in lines)
+    everything = nummodel("list").stdout
+    assert kind in everything and all(line in everything for line in lines)
+
+
+@pytest.mark.parametrize("command", [(), ("report",), ("list",), ("fit",)])
+def test_every_command_has_help(command):
+    done = nummodel(*command, "--help")
+    assert done.returncode == 0 and "Usage: nummodel" in done.stdout
+
+
+def test_unknown_commands_are_refused():
+    assert "No such command 'guess'" in refused("guess")
+
+
+@pytest.mark.parametrize("command", ["script", "module"])
+def test_the_installed_command(command):
+    """Both ways of calling it, in a process of their own: exit code, streams, no traceback."""
+    script = Path(sys.executable).parent / "nummodel"
+    start = [script] if command == "script" else [sys.executable, "-m", "nummodel"]
+    good = subprocess.run([*start, "list", "laws"], capture_output=True, text=True)
+    assert good.returncode == 0 and "amdahl" in good.stdout and good.stderr == ""
+    bad = subprocess.run([*start, "fit", "missing.csv"], capture_output=True, text=True)
+    assert bad.returncode == 2 and bad.stdout == ""
+    assert (
+        bad.stderr == "nummodel: missing.csv: No such file or directory, expected a readable file\n"
+    )

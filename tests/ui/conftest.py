@@ -1,0 +1,31 @@
+"""One real browser for all tests in this folder. `make test-ui` runs them, `make test` does not."""
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import sync_playwright
+
+NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
+
+# The browser must not look for updates or test its connection: that would only slow it down, and
+# the machine may have no network. It has no sandbox in a container, where everybody is root.
+OPTIONS = """--no-sandbox --disable-gpu --disable-quic --no-first-run
+    --disable-background-networking --disable-component-update --disable-sync"""
+
+
+def pytest_generate_tests(metafunc):
+    """A test that takes `notebook` runs once for every notebook of the collection."""
+    if "notebook" in metafunc.fixturenames:
+        names = sorted(path.stem for path in NOTEBOOKS.glob("[0-9]*.ipynb"))
+        metafunc.parametrize("notebook", names)
+
+
+@pytest.fixture(scope="session")
+def browser():
+    # Debian's chromium, since playwright's own would be one more download.
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path="/usr/bin/chromium", args=OPTIONS.split()
+        )
+        yield browser
+        browser.close()
