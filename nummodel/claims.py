@@ -68,7 +68,7 @@ def check(
     kind: str,
     expect: str = "hit",
     why: str = "",
-) -> Claim:
+) -> None:
     """Claim that `model` agrees with `documented`, show the row, and fail if it does not.
 
     `documented` is a figure from `data.value` (it is known to its rounding), a number with `rtol`
@@ -107,14 +107,11 @@ def check(
     )
     _display(claim)
     assert claim.ok, f"{claim}"
-    return claim
 
 
-def record(name: str, value: Any) -> Claim:
+def record(name: str, value: Any) -> None:
     """Store a result that has no documented value: a number, truth value, text or interval."""
-    claim = Claim(what=name, kind="record", model=_plain(value))
-    _display(claim)
-    return claim
+    _display(Claim(what=name, kind="record", model=_plain(value)))
 
 
 def collected(notebook: Any) -> Iterator[dict]:

@@ -13,10 +13,11 @@ WIDGET = "application/vnd.jupyter.widget-view+json"
 WIDGET_STATE = "application/vnd.jupyter.widget-state+json"
 
 
-def page(notebook: Any, outcome: "Outcome") -> str:
+def page(outcome: "Outcome") -> str:
     """The page of one run."""
     from nbformat import from_dict
 
+    notebook = outcome.notebook
     copy = from_dict(notebook)
     for cell in copy.cells:
         if cell.cell_type == "code":

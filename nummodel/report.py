@@ -8,6 +8,7 @@ import json
 import sys
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -15,10 +16,9 @@ from typing import Any
 from nummodel import claims, data
 from nummodel.errors import InputError
 
-# jsonschema looks for this optional checker of web addresses, whose grammar takes two seconds to
-# build and which no notebook needs.
-sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
-
+KERNEL = "python3"
+STAMP = "nummodel_run"  # an executed notebook's metadata that tell how its run went
+MARKER = "papermill-error-cell-tag"
 
 #: The types that a parameters cell may declare.
 TYPES: dict[str, Any] = {
@@ -45,7 +45,7 @@ class Run:
     """One notebook with one set of parameters."""
 
     notebook: Path
-    parameters: dict[str, Any] = field(default_factory=dict)
+    parameters: dict[str, Any] = field(default_factory=dict, hash=False)
 
     @property
     def name(self) -> str:
@@ -54,14 +54,26 @@ class Run:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a run. `error` is empty for one that ran to its end."""
+    """What came of a run: the executed notebook; `error` is empty if it ran to its end."""
 
     run: Run
+    notebook: Any
     seconds: float
     error: str
-    claims: list[dict]
-    title: str = ""
-    answer: str = ""
+
+    @cached_property
+    def claims(self) -> list[dict]:
+        return list(claims.collected(self.notebook))
+
+    @property
+    def title(self) -> str:
+        """The question that is the notebook's title."""
+        return summary(self.notebook)[0]
+
+    @property
+    def answer(self) -> str:
+        """The paragraph that answers it, as markdown."""
+        return summary(self.notebook)[1]
 
 
 def notebooks() -> list[Path]:
@@ -96,12 +108,12 @@ def read(path: Path) -> Any:
 
 def parameters(path: Path) -> dict[str, Parameter]:
     """What a notebook can be told, from its cell tagged `parameters`."""
-    from papermill import inspect_notebook
-
-    read(path)
+    notebook = read(path)
+    notebook.metadata.setdefault("kernelspec", {"name": KERNEL, "display_name": "Python 3"})
+    notebook.metadata.setdefault("language_info", {"name": "python"})
     return {
         name: Parameter(name, p["inferred_type_name"], p["default"], p["help"])
-        for name, p in inspect_notebook(path).items()
+        for name, p in _papermill().inspect_notebook(notebook).items()
     }
 
 
@@ -137,66 +149,58 @@ def report(runs: list[Run], folder: Path, jobs: int, execute: bool = True) -> li
 
     from nummodel import pages
 
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        write(folder / "claims.json", "[]\n")
-    except OSError as error:
-        raise InputError(f"{folder}: {error.strerror}, expected a writable folder") from None
-    job = execute_run if execute else reuse_run
-    with (
-        ThreadPoolExecutor(jobs) as pool,
-        tqdm(total=len(runs), unit="notebook") as bar,
-    ):
-        futures = {pool.submit(job, run, folder): i for i, run in enumerate(runs)}
-        done: dict[int, Outcome] = {}
+    _refuse_unwritable(folder)
+    done: dict[Run, Outcome] = {}
+    with ThreadPoolExecutor(jobs) as pool, tqdm(total=len(runs), unit="notebook") as bar:
+        job = execute_run if execute else reuse_run
+        futures = {pool.submit(job, run, folder): run for run in runs}
         for future in as_completed(futures):
-            outcome = done[futures[future]] = _outcome(future, runs[futures[future]])
-            bar.set_postfix_str(outcome.run.name)
+            run = futures[future]
+            done[run] = _outcome(future, run)
+            bar.set_postfix_str(run.name)
             bar.update()
-    outcomes = [done[i] for i in sorted(done)]
-    write(folder / "claims.json", json.dumps(_flat(outcomes), indent=1) + "\n")
+    outcomes = [done[run] for run in runs]
+    found = [{"run": o.run.name, **claim} for o in outcomes for claim in o.claims]
+    write(folder / "claims.json", json.dumps(found, indent=1) + "\n")
     write(folder / "index.html", pages.index(outcomes))
     return outcomes
 
 
 def execute_run(run: Run, folder: Path) -> Outcome:
     """Execute one notebook into `folder` and make its page; a failure is part of the outcome."""
-    import papermill
     from traitlets.config import Config
 
-    target, part = folder / f"{run.name}.ipynb", folder / f".{run.name}.part.ipynb"
+    papermill = _papermill()
+    part = folder / f".{run.name}.part.ipynb"
     # Loopback needs no encryption; unasked, ipykernel warns of that in every notebook.
     config = Config(KernelManager={"transport_encryption": "auto"})
+    options = {"progress_bar": False, "kernel_name": KERNEL, "language": "python"}
     start, error = perf_counter(), ""
     try:
-        papermill.execute_notebook(
-            run.notebook,
-            part,
-            run.parameters,
-            progress_bar=False,
-            kernel_name="python3",
-            config=config,
-        )
+        papermill.execute_notebook(run.notebook, part, run.parameters, config=config, **options)
     except papermill.PapermillExecutionError as failure:
         error = f"{failure.ename}: {failure.evalue}"
     except Exception as failure:  # a dead kernel, a full disk: this run fails, the others go on
         error = f"{type(failure).__name__}: {failure}"
     seconds = perf_counter() - start
-    if part.exists():
-        part.replace(target)
-    else:
-        target.unlink(missing_ok=True)
-    return _finish(run, folder, seconds, error)
+    notebook = read(part if part.exists() else run.notebook)
+    # The marker that papermill puts above a failed notebook; the page has its own.
+    notebook.cells = [c for c in notebook.cells if MARKER not in c.metadata.get("tags", [])]
+    notebook.metadata[STAMP] = {"seconds": seconds, "error": error, "parameters": run.parameters}
+    write(folder / f"{run.name}.ipynb", json.dumps(notebook, indent=1, ensure_ascii=False) + "\n")
+    part.unlink(missing_ok=True)
+    return _paged(Outcome(run, notebook, seconds, error), folder)
 
 
 def reuse_run(run: Run, folder: Path) -> Outcome:
     """The outcome of a run that an earlier report left in `folder`."""
-    target = folder / f"{run.name}.ipynb"
-    if not target.exists():
-        return _finish(run, folder, 0.0, "not executed")
-    record = read(target).metadata.get("papermill", {})
-    error = "it failed when it was executed" if record.get("exception") else ""
-    return _finish(run, folder, record.get("duration") or 0.0, error)
+    executed = folder / f"{run.name}.ipynb"
+    if not executed.exists():
+        return _paged(Outcome(run, read(run.notebook), 0.0, "not executed"), folder)
+    notebook = read(executed)
+    stamp = notebook.metadata.get(STAMP, {})
+    run = Run(run.notebook, stamp.get("parameters", {}))
+    return _paged(Outcome(run, notebook, stamp.get("seconds", 0.0), stamp.get("error", "")), folder)
 
 
 def write(path: Path, text: str) -> None:
@@ -213,28 +217,43 @@ def summary(notebook: Any) -> tuple[str, str]:
     return title.lstrip("# ").strip(), rest.strip().partition("\n\n")[0].replace("\n", " ")
 
 
-def _finish(run: Run, folder: Path, seconds: float, error: str) -> Outcome:
+def _papermill():
+    """papermill, without two faults of what it stands on."""
+    # jsonschema tries this optional checker of web addresses, whose grammar takes two seconds to
+    # build and which no notebook needs.
+    sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
+    import papermill
+    from nbclient.output_widget import OutputWidget
+
+    # A slider's cell sometimes never ends: nbclient sends on the channel that it listens on, and
+    # misses the reply (nbclient #312). What it sends is a copy that only a browser needs.
+    OutputWidget.sync_state = lambda self: None  # type: ignore[method-assign]
+    return papermill
+
+
+def _paged(outcome: Outcome, folder: Path) -> Outcome:
     from nummodel import pages
 
-    executed = folder / f"{run.name}.ipynb"
-    notebook = read(executed if executed.exists() else run.notebook)
-    title, answer = summary(notebook)
-    made = list(claims.collected(notebook))
-    outcome = Outcome(run, seconds, error, made, title, answer)
-    write(folder / f"{run.name}.html", pages.page(notebook, outcome))
+    write(folder / f"{outcome.run.name}.html", pages.page(outcome))
     return outcome
 
 
 def _outcome(future: Future, run: Run) -> Outcome:
-    """What a worker returned; a run whose page could not be written is a failed one."""
+    """What a worker returned; a run whose files could not be written is a failed one."""
     try:
         return future.result()
     except Exception as failure:  # whatever it is, the other runs go on
-        return Outcome(run, 0.0, f"{type(failure).__name__}: {failure}", [])
+        return Outcome(run, read(run.notebook), 0.0, f"{type(failure).__name__}: {failure}")
 
 
-def _flat(outcomes: list[Outcome]) -> list[dict]:
-    return [{"run": o.run.name, **claim} for o in outcomes for claim in o.claims]
+def _refuse_unwritable(folder: Path) -> None:
+    probe = folder / ".part"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise InputError(f"{folder}: {error.strerror}, expected a writable folder") from None
 
 
 def _value(parameter: Parameter, text: str) -> Any:

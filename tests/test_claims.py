@@ -12,7 +12,16 @@ ITR = data.value("zvm-scaling", "itr", N=32)
 
 
 def check(**options):
-    return claims.check("it", **{"kind": "fit"} | options)
+    """The claim that `claims.check` displays."""
+    return shown(claims.check, "it", **{"kind": "fit"} | options)
+
+
+def shown(function, *arguments, **options):
+    rows = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(claims, "_display", lambda claim: (rows.append(claim), print(claim)))
+        function(*arguments, **options)
+    return rows[0]
 
 
 @pytest.mark.parametrize(
@@ -63,7 +72,7 @@ def test_claims_that_cannot_be_put(options, message):
 
 def test_a_failed_claim_is_displayed_before_it_fails(capsys):
     with pytest.raises(AssertionError):
-        check(model=3, documented=(0, 2))
+        claims.check("it", model=3, documented=(0, 2), kind="fit")
     assert capsys.readouterr().out.startswith("FAILS: it: model 3, documented 0 to 2")
 
 
@@ -78,7 +87,7 @@ def test_what_travels_in_a_notebook_is_json_with_a_schema():
 
 
 def test_a_row_is_safe_html():
-    row = claims.record("<b>", 1)._repr_mimebundle_()["text/html"]
+    row = shown(claims.record, "<b>", 1)._repr_mimebundle_()["text/html"]
     assert "<b>" not in row and "&lt;b&gt;" in row
 
 

@@ -32,7 +32,7 @@ PROSE = """() => {
 @pytest.fixture(scope="session")
 def report(tmp_path_factory):
     folder = tmp_path_factory.mktemp("report")
-    subprocess.run([NUMMODEL, "report", "--output", folder], check=True, timeout=1200)
+    subprocess.run([NUMMODEL, "report", "--output", folder], check=True, timeout=600)
     return folder
 
 

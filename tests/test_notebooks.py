@@ -1,0 +1,151 @@
+"""Every notebook: its form, that it runs with its defaults, and that its exercises' answers hold.
+
+All runs, two at a time, are made once by the `outcomes` fixture; executing is testing.
+"""
+
+import json
+import re
+
+import pytest
+
+from nummodel import claims, report
+from nummodel.report import Run
+
+PATHS = report.notebooks()
+NOTEBOOKS = {path.stem: report.read(path) for path in PATHS}
+EXERCISES = {
+    f"{path.stem} {i}": (path, exercise)
+    for path in PATHS
+    for i, exercise in enumerate(NOTEBOOKS[path.stem].metadata["nummodel"]["exercises"], 1)
+}
+HEADINGS = [
+    "The measurements",
+    "The model",
+    "The fit",
+    "Checks",
+    "Where it fails",
+    "Try",
+    "Sources",
+]
+by_name = pytest.mark.parametrize("name", NOTEBOOKS)
+
+
+def code_cells(name):
+    return [cell for cell in NOTEBOOKS[name].cells if cell.cell_type == "code"]
+
+
+@by_name
+def test_no_outputs_are_committed(name):
+    for cell in code_cells(name):
+        assert not cell.outputs and cell.execution_count is None
+    assert "widgets" not in NOTEBOOKS[name].metadata
+
+
+@by_name
+def test_file_is_formatted_so_that_a_change_is_a_small_diff(name):
+    text = next(path for path in PATHS if path.stem == name).read_text()
+    assert text == json.dumps(json.loads(text), indent=1, ensure_ascii=False, sort_keys=True) + "\n"
+
+
+@by_name
+def test_opening(name):
+    """A question, its answer, typed parameters with a meaning, then the imports."""
+    opening, parameters, imports = NOTEBOOKS[name].cells[:3]
+    title, answer = report.summary(NOTEBOOKS[name])
+    assert opening.source.startswith("# ") and title.endswith("?")
+    assert re.search(r"\d", answer), "the first paragraph answers with a number"
+    assert parameters.metadata["tags"] == ["parameters"]
+    for line in parameters.source.splitlines():
+        assert re.fullmatch(r"\w+: (int|float|str|bool|list) = .+  # .+", line), line
+    assert "import" in imports.source and "import *" not in imports.source
+
+
+@by_name
+def test_form(name):
+    tags = [tag for cell in NOTEBOOKS[name].cells for tag in cell.metadata.get("tags", [])]
+    assert tags == ["parameters"]
+    assert max(len(cell.source.splitlines()) for cell in code_cells(name)) <= 16
+    kinds = [cell.cell_type for cell in NOTEBOOKS[name].cells]
+    assert kinds[-1] == "markdown"
+
+
+@by_name
+def test_headings_come_in_their_order(name):
+    text = "\n".join(c.source for c in NOTEBOOKS[name].cells if c.cell_type == "markdown")
+    found = [heading for heading in re.findall(r"^## (.+)$", text, re.M) if heading in HEADINGS]
+    required = HEADINGS if name.startswith("1") else HEADINGS[4:]
+    assert found == [heading for heading in HEADINGS if heading in found]
+    assert set(required) <= set(found)
+
+
+@by_name
+def test_exercises_are_shown_under_try(name):
+    exercises = NOTEBOOKS[name].metadata["nummodel"]["exercises"]
+    (shown,) = (c.source for c in NOTEBOOKS[name].cells if c.source.startswith("## Try"))
+    assert len(exercises) >= 2
+    known = report.parameters(next(path for path in PATHS if path.stem == name))
+    for exercise in exercises:
+        assert exercise["question"] in shown
+        assert exercise["expect"] and set(exercise["parameters"]) <= set(known)
+
+
+@pytest.fixture(scope="session")
+def outcomes(tmp_path_factory):
+    """Outcome and folder of every run: each notebook's defaults, and each exercise."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    runs = {name: Run(path) for name, path in zip(NOTEBOOKS, PATHS, strict=True)}
+    runs |= {name: Run(path, e["parameters"]) for name, (path, e) in EXERCISES.items()}
+    folders = {name: tmp_path_factory.mktemp("run") for name in runs}
+    with ThreadPoolExecutor(2) as pool:
+        done = pool.map(report.execute_run, runs.values(), folders.values())
+        return {name: (o, folders[name]) for name, o in zip(runs, done, strict=True)}
+
+
+@by_name
+def test_runs_with_its_defaults(name, outcomes):
+    outcome, _ = outcomes[name]
+    assert outcome.error == ""
+    assert outcome.claims and all(claim["ok"] for claim in outcome.claims)
+
+
+@pytest.mark.parametrize("name", EXERCISES)
+def test_answers_to_exercises(name, outcomes):
+    outcome, _ = outcomes[name]
+    assert outcome.error == ""
+    recorded = {claim["what"]: claim["model"] for claim in outcome.claims}
+    for what, expected in EXERCISES[name][1]["expect"].items():
+        assert claims.agrees(recorded[what], expected), f"{what}: {recorded[what]}"
+
+
+@by_name
+def test_an_exercise_changes_what_it_asks_about(name, outcomes):
+    """Else its answer would hold whatever the reader does."""
+    before = {claim["what"]: claim["model"] for claim in outcomes[name][0].claims}
+    for key, (path, exercise) in EXERCISES.items():
+        if path.stem == name:
+            answers = exercise["expect"].items()
+            assert any(
+                what not in before or not claims.agrees(before[what], expected)
+                for what, expected in answers
+            ), key
+
+
+@by_name
+def test_every_figure_is_on_the_page_with_alternative_text(name, outcomes):
+    """Kernels are known to lose figures silently; so they are counted."""
+    _, folder = outcomes[name]
+    page = (folder / f"{name}.html").read_text()
+    drawn = sum(
+        "Picture(" in cell.source or "plot.fitted(" in cell.source for cell in code_cells(name)
+    )
+    images = re.findall(r"<img[^>]*>", page)
+    assert len(images) == drawn > 0
+    assert all(re.search(r'alt="[^"]{20,}"', image) for image in images)
+    assert "No description has been provided" not in page
+
+
+@by_name
+def test_formulas_are_drawn_by_the_browser_itself(name, outcomes):
+    page = (outcomes[name][1] / f"{name}.html").read_text()
+    assert "<math" in page and r"\frac" not in page and "MathJax" not in page

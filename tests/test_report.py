@@ -1,0 +1,163 @@
+"""Reports: what is executed, what a page holds, and what happens when something fails."""
+
+import json
+import re
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+from nummodel import pages, report
+from nummodel.errors import InputError
+from nummodel.report import Run
+
+OUTSIDE = re.compile(
+    r"(?:src|href)\s*=\s*[\"']?(?:https?:)?//|url\(\s*[\"']?https?:|@import|<script"
+)
+
+
+def notebook(folder, name, *sources, parameters="size: int = 3  # of the thing"):
+    cells = [
+        new_markdown_cell(f"# Is {name} right?\n\nYes, by $\\frac{{1}}{{2}}$."),
+        new_code_cell(parameters),
+    ]
+    cells[1].metadata["tags"] = ["parameters"]
+    path = folder / f"{name}.ipynb"
+    nbformat.write(new_notebook(cells=cells + [new_code_cell(s) for s in sources]), path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def mixed(tmp_path_factory):
+    """A report in which one notebook is right and four are not, two at a time."""
+    folder = tmp_path_factory.mktemp("mixed")
+    check = 'claims.check("size", model=size, documented=(3, 4), kind="fit")'
+    claim = f"from nummodel import claims\n{check}"
+    paths = [
+        notebook(folder, "good", claim, "size * 2"),
+        notebook(folder, "missing", claim.replace("(3, 4)", "(5, 6)"), "'not reached'"),
+        notebook(folder, "raising", "1 / 0"),
+        notebook(folder, "malformed", "def broken(:"),
+        notebook(folder, "dying", "import os; os._exit(3)"),
+    ]
+    outcomes = report.report([Run(path) for path in paths], folder / "out", jobs=2)
+    return folder / "out", {o.run.name: o for o in outcomes}
+
+
+def test_failures_are_told_and_the_others_finish(mixed):
+    folder, outcomes = mixed
+    assert list(outcomes) == ["good", "missing", "raising", "malformed", "dying"]
+    assert outcomes["good"].error == ""
+    assert outcomes["missing"].error.startswith("AssertionError: FAILS: size: model 3")
+    assert outcomes["raising"].error == "ZeroDivisionError: division by zero"
+    assert outcomes["malformed"].error.startswith("SyntaxError")
+    assert "died" in outcomes["dying"].error.lower()
+    index = (folder / "index.html").read_text()
+    for name, outcome in outcomes.items():
+        page = (folder / f"{name}.html").read_text()
+        assert f"Is {name} right?" in page and f"Is {name} right?" in index
+        assert ("Failed." in page) == bool(outcome.error)
+    assert "division by zero" in index and "FAILS" in index
+
+
+def test_a_failed_claim_is_kept_with_its_row(mixed):
+    folder, _ = mixed
+    got = json.loads((folder / "claims.json").read_text())
+    assert [(c["run"], c["ok"]) for c in got] == [("good", True), ("missing", False)]
+    assert "not reached" not in (folder / "missing.html").read_text().split("FAILS")[0]
+
+
+def test_nothing_half_written_is_left(mixed):
+    folder, outcomes = mixed
+    expected = {f"{name}.{kind}" for name in outcomes for kind in ("html", "ipynb")}
+    written = {path.name for path in folder.iterdir()}
+    assert written <= expected | {"index.html", "claims.json"}
+    assert "dying.html" in written
+
+
+def test_pages_ask_for_nothing_from_outside(mixed):
+    folder, _ = mixed
+    for page in folder.glob("*.html"):
+        assert not OUTSIDE.search(page.read_text()), page
+    assert "<mfrac>" in (folder / "good.html").read_text()
+
+
+def test_parameters_reach_the_notebook(tmp_path):
+    path = notebook(tmp_path, "shaped", "from nummodel import claims\nclaims.record('size', size)")
+    runs = report.plan([str(path)], ["size=7"])
+    (outcome,) = report.report(runs, tmp_path / "out", jobs=1)
+    assert [c["model"] for c in outcome.claims] == [7]
+    assert "size = 7" in (tmp_path / "out" / "shaped.html").read_text()
+
+
+def test_pages_are_made_again_without_executing(mixed, tmp_path):
+    folder, outcomes = mixed
+    before = {path.name: path.read_text() for path in folder.glob("*.html")}
+    for path in folder.glob("*.html"):
+        path.unlink()
+    runs = [outcome.run for outcome in outcomes.values()]
+    again = report.report(runs, folder, jobs=2, execute=False)
+    assert {path.name for path in folder.glob("*.html")} == set(before)
+    assert [bool(o.error) for o in again] == [bool(o.error) for o in outcomes.values()]
+    fresh = report.report(runs[:1], tmp_path / "other", jobs=1, execute=False)
+    assert fresh[0].error == "not executed"
+
+
+PARAMETERS = """
+level: float = 0.95
+name: str = "usl"
+train: list = [6, 12]
+fast: bool = False
+"""
+
+
+@pytest.mark.parametrize(
+    "given, value",
+    [
+        ("level=0.9", 0.9),
+        ("level=1", 1.0),
+        ("name=3", "3"),
+        ("name=a=b", "a=b"),
+        ("train=[6,18]", [6, 18]),
+        ("train=6,18", [6, 18]),
+        ("train=6", [6]),
+        ("fast=true", True),
+    ],
+)
+def test_parameters_are_read_by_their_declared_type(tmp_path, given, value):
+    path = notebook(tmp_path, "typed", parameters=PARAMETERS)
+    (run,) = report.plan([str(path)], [given])
+    (got,) = run.parameters.values()
+    assert got == value and type(got) is type(value)
+
+
+@pytest.mark.parametrize("given", ["level=x", "level=true", "fast=1", "train={}", "train=[[1]]"])
+def test_parameters_of_another_type_are_refused(tmp_path, given):
+    path = notebook(tmp_path, "typed", parameters=PARAMETERS)
+    with pytest.raises(InputError, match="expected"):
+        report.plan([str(path)], [given])
+
+
+def test_what_is_no_notebook_is_refused(tmp_path):
+    path = tmp_path / "broken.ipynb"
+    path.write_text("{")
+    with pytest.raises(InputError, match=r"broken\.ipynb: not a notebook"):
+        report.plan([str(path)], [])
+
+
+def test_a_notebook_is_found_by_number_name_and_path():
+    (first, *_) = report.notebooks()
+    for name in (first.stem[:2], first.stem, first.name, str(first)):
+        assert report.find(name) == first
+
+
+def test_formulas_that_the_converter_cannot_read_stay_readable():
+    assert "<mfrac>" in pages.mathml(r"\frac{1}{2}")
+    assert pages.mathml(r"\left( <x") == r"<code>\left( &lt;x</code>"
+
+
+def test_a_folder_that_cannot_be_written_is_refused_before_anything_runs(tmp_path):
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    with pytest.raises(InputError, match="expected a writable folder"):
+        report.report([Run(report.notebooks()[0])], blocked / "out", jobs=1)
