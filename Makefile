@@ -10,7 +10,7 @@ unexport PYTHONDONTWRITEBYTECODE PYTHONPATH
 export UV_SYSTEM_CERTS := 1
 INSTALL = $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --constraint requirements.lock
 
-.PHONY: help report test lab lint lock wheel test-ui clean
+.PHONY: help report test lab lint lock wheel test-ui bench picture clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 20
@@ -33,6 +33,12 @@ lint: $(VENV)/test
 
 wheel: $(VENV)/run  ## build dist/*.whl, data and notebooks included
 	@$(BIN)/uv build --quiet --wheel
+
+bench: $(VENV)/test  ## measure what the set-up costs, into benchmarks/RESULTS.md
+	@$(BIN)/python benchmarks/startup.py
+
+picture: report  ## renew README's picture
+	@$(BIN)/python docs/picture.py
 
 lock: $(BIN)/uv  ## renew requirements.lock
 	@$(BIN)/uv pip compile --quiet --universal --all-extras --upgrade --python-version 3.11 \
