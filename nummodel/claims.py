@@ -19,7 +19,7 @@ KINDS = ("audit", "calibration", "fit", "prediction", "conditional prediction")
 
 @dataclass(frozen=True)
 class Claim:
-    """What was claimed and how it went. Bounds are what `model` had to lie between; None: open."""
+    """What was claimed and how it went. `model` had to meet `low` to `high`; None is an open end."""
 
     what: str
     kind: str
@@ -72,7 +72,8 @@ def check(
     """Claim that `model` agrees with `documented`, show the row, and fail if it does not.
 
     `documented` is a figure from `data.value` (it is known to its rounding), a number with `rtol`
-    or `atol` and a `why`, an interval `(low, high)`, or a truth value. `kind` is one of `KINDS`.
+    or `atol` and a `why`, an interval `(low, high)`, or a truth value. `model` is a number, a truth
+    value, or an interval, which agrees with what it has in common. `kind` is one of `KINDS`.
     `expect="miss"` with a `why` is for a known failure of a model: an unexpected hit fails.
 
     Raises AssertionError, after the row is shown, if the claim does not go as expected, and
@@ -84,14 +85,15 @@ def check(
         raise ValueError(f"expect {expect!r}, expected 'hit' or 'miss'")
     if not why and (expect == "miss" or rtol is not None or atol is not None):
         raise ValueError(f"{what}: a tolerance or a known miss needs a why")
+    ends = model if isinstance(model, (tuple, list)) else (model, model)
     if isinstance(documented, bool):
         low = high = None
         hit = bool(model) is documented
     else:
         low, high = _bounds(what, documented, rtol, atol)
-        if not math.isfinite(model):
-            raise ValueError(f"{what}: the model gives {model}, expected a finite figure")
-        hit = bool(low <= model <= high)
+        if not all(map(math.isfinite, ends)):
+            raise ValueError(f"{what}: the model gives {model}, expected finite figures")
+        hit = bool(low <= ends[1] and ends[0] <= high)
     claim = Claim(
         what=what,
         kind=kind,

@@ -61,8 +61,10 @@ def _exporter():
         def markdown2html(self, context, source):
             return _prose(source)
 
-    # A new one for every page: an exporter remembers the notebook that it is working on.
-    return Exporter(template_name="basic", exclude_input_prompt=True, exclude_output_prompt=True)
+    # A new one for every page: an exporter remembers the notebook that it is working on. What
+    # it would clean are its own highlighted sources.
+    quiet = {"exclude_input_prompt": True, "exclude_output_prompt": True}
+    return Exporter(template_name="basic", filters={"clean_html": lambda html: html}, **quiet)
 
 
 def _prose(markdown: str) -> str:

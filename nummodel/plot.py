@@ -21,28 +21,32 @@ BLUE, ORANGE, GREEN, RED, PURPLE, SKY, BLACK = COLOURS = (
 )  # fmt: skip
 
 
-class Picture(Figure):
-    """A figure with alternative text. It shows itself when it is the value of a cell."""
+class Picture:
+    """A figure with alternative text, which shows itself as the value of a cell.
+
+    It holds a Matplotlib figure and is none, so that whatever else in the kernel decides how
+    figures are shown does not decide how this one is.
+    """
 
     def __init__(self, alt: str, width: float = 6.4, height: float = 3.8):
-        super().__init__(figsize=(width, height), layout="constrained")
         self.alt = alt
+        self.figure = Figure(figsize=(width, height), layout="constrained")
 
     def png(self) -> bytes:
         """The figure as a PNG of twice its size on the screen."""
         buffer = BytesIO()
-        self.savefig(buffer, format="png", dpi=192)
+        self.figure.savefig(buffer, format="png", dpi=192)
         return buffer.getvalue()
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> tuple[dict, dict]:
-        width = int(self.get_figwidth() * 96)
+        width = int(self.figure.get_figwidth() * 96)
         data = {"image/png": b64encode(self.png()).decode(), "text/plain": self.alt}
         return data, {"image/png": {"alt": self.alt, "width": width}}
 
 
 def axes(picture: Picture, x: str, y: str, position: Any = 111, **options: Any) -> Axes:
     """Axes labelled `x` and `y`, without the frame's upper and right edge."""
-    ax = picture.add_subplot(position, **options)
+    ax = picture.figure.add_subplot(position, **options)
     ax.set_xlabel(x)
     ax.set_ylabel(y)
     ax.spines[["top", "right"]].set_visible(False)
@@ -81,7 +85,7 @@ def fitted(result: "Fit", x: str, y: str, alt: str, level: float = 0.95, held_ou
     `x` and `y` are axis labels; `held_out` is a pair (N, X) of points that were not used.
     """
     picture = Picture(alt, height=5.0)
-    grid = picture.add_gridspec(2, 1, height_ratios=(3, 1))
+    grid = picture.figure.add_gridspec(2, 1, height_ratios=(3, 1))
     top = axes(picture, "", y, grid[0])
     top.tick_params(labelbottom=False)
     below = axes(picture, x, "residual [%]", grid[1], sharex=top)

@@ -16,6 +16,10 @@ from typing import Any
 from nummodel import claims, data
 from nummodel.errors import InputError
 
+# jsonschema, which reads notebooks, tries this optional checker of web addresses, whose grammar
+# takes two seconds to build and which no notebook needs.
+sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
+
 KERNEL = "python3"
 STAMP = "nummodel_run"  # an executed notebook's metadata that tell how its run went
 MARKER = "papermill-error-cell-tag"
@@ -172,9 +176,14 @@ def execute_run(run: Run, folder: Path) -> Outcome:
 
     papermill = _papermill()
     part = folder / f".{run.name}.part.ipynb"
-    # Loopback needs no encryption; unasked, ipykernel warns of that in every notebook.
-    config = Config(KernelManager={"transport_encryption": "auto"})
+    # Loopback needs no encryption; unasked, ipykernel warns of that in every notebook. A kernel
+    # that has run its last cell has nothing to save: asked politely it takes another second.
+    config = Config(
+        KernelManager={"transport_encryption": "auto"},
+        NotebookClient={"shutdown_kernel": "immediate"},
+    )
     options = {"progress_bar": False, "kernel_name": KERNEL, "language": "python"}
+    options |= {"request_save_on_cell_execute": False, "autosave_cell_every": 0}
     start, error = perf_counter(), ""
     try:
         papermill.execute_notebook(run.notebook, part, run.parameters, config=config, **options)
@@ -218,10 +227,7 @@ def summary(notebook: Any) -> tuple[str, str]:
 
 
 def _papermill():
-    """papermill, without two faults of what it stands on."""
-    # jsonschema tries this optional checker of web addresses, whose grammar takes two seconds to
-    # build and which no notebook needs.
-    sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
+    """papermill, without a fault of what it stands on."""
     import papermill
     from nbclient.output_widget import OutputWidget
 

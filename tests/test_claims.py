@@ -33,6 +33,11 @@ def shown(function, *arguments, **options):
         (14999, (15000, math.inf), {}, False),
         (1.04, 1.0, {"rtol": 0.05, "why": "about"}, True),
         (1.06, 1.0, {"atol": 0.05, "why": "about"}, False),
+        ((16000, 17000), ITR, {}, True),
+        ((16500, 16530), ITR, {}, True),  # within its rounding
+        ((16600, 17000), ITR, {}, False),
+        ((1, 2), (2, 3), {}, True),
+        ((1, 2), (2.1, 3), {}, False),
         (True, True, {}, True),
         (False, True, {}, False),
         (False, False, {}, True),

@@ -115,12 +115,12 @@ def test_lmfit_live_on_the_same_data(weights):
 
 
 def test_prediction_interval_is_the_textbook_one():
-    """Through the origin: s sqrt(1 + x^2/sum(x^2)), Draper and Smith (1998), 1.4."""
+    """A line through the origin: s sqrt(1 + x^2/sum(x^2)), with t from a table."""
     N, X = np.arange(1.0, 7), np.array([11.0, 19, 32, 39, 52, 59])
     result = fit(LAWS["linear"], {"N": N, "X": X})
     slope = (N @ X) / (N @ N)
     s = np.sqrt(np.sum((X - slope * N) ** 2) / 5)
-    reach = 2.570582 * s * np.sqrt(1 + 100 / (N @ N))  # t(0.975, 5), any table
+    reach = 2.570582 * s * np.sqrt(1 + 100 / (N @ N))  # t(0.975, 5)
     row = result.predict(10).iloc[0]
     assert (row["low"], row["high"]) == pytest.approx((10 * slope - reach, 10 * slope + reach))
 

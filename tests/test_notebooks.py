@@ -64,7 +64,7 @@ def test_opening(name):
 def test_form(name):
     tags = [tag for cell in NOTEBOOKS[name].cells for tag in cell.metadata.get("tags", [])]
     assert tags == ["parameters"]
-    assert max(len(cell.source.splitlines()) for cell in code_cells(name)) <= 16
+    assert max(len(cell.source.splitlines()) for cell in code_cells(name)) <= 12
     kinds = [cell.cell_type for cell in NOTEBOOKS[name].cells]
     assert kinds[-1] == "markdown"
 
