@@ -19,7 +19,7 @@ KINDS = ("audit", "calibration", "fit", "prediction", "conditional prediction")
 
 @dataclass(frozen=True)
 class Claim:
-    """What was claimed and how it went. `model` had to meet `low` to `high`; None is an open end."""
+    """What was claimed, and how it went: `model` had to meet `low` to `high`; None: no end."""
 
     what: str
     kind: str
