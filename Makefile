@@ -4,11 +4,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= 2
 
-# The installed packages are compiled once; without this, every kernel would compile them again.
+# So that what is imported is compiled once, and not by every kernel again.
 unexport PYTHONDONTWRITEBYTECODE PYTHONPATH
 # Certificates of the machine, so that an index behind a company's proxy is reached as pip reaches it.
 export UV_SYSTEM_CERTS := 1
-INSTALL = $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --constraint requirements.lock
+INSTALL = $(BIN)/uv pip install --quiet --python $(BIN)/python --constraint requirements.lock
 
 .PHONY: help report test lab lint lock wheel test-ui bench picture clean
 
