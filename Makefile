@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= 2
+# JupyterLab refuses to run as root, whom a container has instead of a user, unless told to.
+ROOTLY := $(if $(filter 0,$(shell id -u)),--allow-root)
 
 # So that what is imported is compiled once, and not by every kernel again.
 unexport PYTHONDONTWRITEBYTECODE PYTHONPATH
@@ -19,7 +21,7 @@ report: $(VENV)/run  ## run every notebook and write report/index.html
 	@$(BIN)/nummodel report --jobs $(JOBS)
 
 lab: $(VENV)/run  ## open JupyterLab in notebooks/
-	@$(BIN)/jupyter lab --notebook-dir=notebooks
+	@$(BIN)/jupyter lab --notebook-dir=notebooks $(ROOTLY) $(LABFLAGS)
 
 test: $(VENV)/test lint  ## all tests: formulas, tables, notebooks, command line, wheel
 	@$(BIN)/python -m pytest
@@ -32,7 +34,7 @@ lint: $(VENV)/test
 	@$(BIN)/ruff check && $(BIN)/ruff format --check && $(BIN)/mypy
 
 wheel: $(VENV)/run  ## build dist/*.whl, data and notebooks included
-	@$(BIN)/uv build --quiet --wheel
+	@$(BIN)/uv build --quiet --wheel && ls dist/*.whl
 
 bench: $(VENV)/test  ## measure what the set-up costs, into benchmarks/RESULTS.md
 	@$(BIN)/python benchmarks/startup.py

@@ -40,6 +40,8 @@ class Claim:
         if self.ok and self.expect == "miss":
             mark = "misses, as known"
         why = f" ({self.why})" if self.why else ""
+        if self.documented is True and self.model is True:
+            return f"{mark}: {self.what} [{self.kind}]{why}"
         return (
             f"{mark}: {self.what}: model {show(self.model)}, "
             f"documented {show(self.documented)} [{self.kind}]{why}"
@@ -153,6 +155,8 @@ def show(value: Any) -> str:
         return f"{value:.0f}" if 1e4 <= abs(value) < 1e9 else f"{value:.4g}"
     if isinstance(value, (list, tuple)) and len(value) == 2:
         low, high = value
+        if low is None and high is None:
+            return "no interval"
         if high is None:
             return f"{show(low)} or more"
         return f"{show(high)} or less" if low is None else f"{show(low)} to {show(high)}"

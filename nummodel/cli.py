@@ -58,13 +58,16 @@ def list_(what) -> None:
         if not what:
             click.secho(kind, bold=True)
         for name, meaning in kinds[kind]():
-            click.echo(f"{'' if what else '  '}{name:<26} {meaning}")
+            click.echo(f"{'' if what else '  '}{name:<34} {meaning}")
 
 
 def _notebooks():
     from nummodel import report
 
-    return [(path.stem, report.summary(report.read(path))[0]) for path in report.notebooks()]
+    for path in report.notebooks():
+        yield path.stem, report.summary(report.read(path))[0]
+        for parameter in report.parameters(path).values():
+            yield f"  -p {parameter.name}={parameter.default}", parameter.help
 
 
 def _laws():
@@ -101,14 +104,17 @@ def _readers():
     "--weights",
     default="absolute",
     show_default=True,
-    metavar="absolute|relative|COLUMN",
-    help="What multiplies the squared residuals: 1, 1/X^2, or a column.",
+    metavar="absolute|relative|log|COLUMN",
+    help="What multiplies the squared residuals: 1, 1/X^2, a column; or residuals of ln X.",
 )
 @click.option("--holdout", metavar="'N>24'", help="Points kept out of the fit, to be predicted.")
 @click.option("--level", default=0.95, show_default=True, type=click.FloatRange(0, 1, True, True))
 @click.option("--json", "as_json", is_flag=True, help="One JSON document instead of tables.")
 def fit(file, x, y, law, weights, holdout, level, as_json) -> None:
-    """Fit scaling laws to a table with a load column and a throughput column."""
+    """Fit scaling laws to a table with a load column and a throughput column.
+
+    FILE is a CSV file with a header, or the name of one of `nummodel list tables`.
+    """
     import json
 
     from nummodel import study
@@ -117,7 +123,7 @@ def fit(file, x, y, law, weights, holdout, level, as_json) -> None:
     if as_json:
         click.echo(json.dumps(result, indent=1, allow_nan=False))
         return
-    click.echo(study.text(result))
+    click.echo(study.text(result, level))
     for warning in result["warnings"]:
         click.echo(f"nummodel: warning: {warning}", err=True)
 

@@ -83,6 +83,11 @@ def card(name: str) -> dict:
         raise KeyError(f"no table {name!r}; there are: {', '.join(tables())}") from None
 
 
+def path(name: str | Path) -> Path:
+    """The file of a table, or `name` itself where no table is called so."""
+    return HOME / "data" / card(str(name))["path"] if str(name) in tables() else Path(name)
+
+
 def load(name: str) -> "pd.DataFrame":
     """A table in SI units; the unit suffix of a column's name is dropped (`util_pct`: `util`)."""
     return _read(name)[0].copy()

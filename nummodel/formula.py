@@ -73,29 +73,37 @@ class Formula:
 
     def gradient(self, names: Iterable[str]) -> Callable:
         """Function of all quantities, by keyword, giving d(law)/d(name): one column per name."""
-        slopes = self._slopes(tuple(names))
+        jet = self.jet(tuple(names))
 
         def columns(**values):
             shape = np.broadcast_shapes(*map(np.shape, values.values()))
             # A slope without the array variable comes back as a scalar (SymPy #9725).
-            return np.stack([np.broadcast_to(s, shape) for s in slopes(**values)], axis=-1)
+            return np.stack([np.broadcast_to(s, shape) for s in jet(**values)[1:]], axis=-1)
 
         return columns
 
     @cache  # noqa: B019 (formulas live as long as the program)
-    def _slopes(self, names: tuple[str, ...]) -> Callable:
-        return self._compiled([self.expr.diff(self.symbols[n]) for n in names])
+    def jet(self, names: tuple[str, ...]) -> Callable:
+        """Function of all quantities, by keyword, giving [law, d(law)/d(name), ...] as computed:
+        a slope that does not depend on an array is a scalar.
+        """
+        return self._compiled([self.expr, *(self.expr.diff(self.symbols[n]) for n in names)])
 
-    def derived(self, result: str, expr, name: str, meaning: str) -> "Formula":
-        """The formula of `result` that algebra, in `expr`, has made of this one."""
-        left = {symbol.name for symbol in expr.free_symbols}
+    @classmethod
+    def of(cls, result: str, expr, quantities: Iterable[str], name: str, meaning: str) -> "Formula":
+        """The formula that algebra has made: `result` is `expr`, an expression of `quantities`."""
 
         def law(**values):
             return expr.subs({symbol: values[symbol.name] for symbol in expr.free_symbols})
 
         law.__name__ = law.__qualname__ = name
         law.__doc__ = meaning
-        return Formula(result, law, [n for n in self.quantities if n in left])
+        return cls(result, law, quantities)
+
+    def derived(self, result: str, expr, name: str, meaning: str) -> "Formula":
+        """What `expr` has left of this formula's quantities, as the formula of `result`."""
+        left = {symbol.name for symbol in expr.free_symbols}
+        return Formula.of(result, expr, [n for n in self.quantities if n in left], name, meaning)
 
     def solved_for(self, name: str, meaning: str) -> "Formula":
         """This law read the other way: `name` as a function of the others and of the result.

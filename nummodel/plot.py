@@ -95,7 +95,8 @@ def fitted(result: "Fit", x: str, y: str, alt: str, level: float = 0.95, held_ou
     band(top, N, curve["low"], curve["high"])
     line(top, N, curve["value"])
     for (n, measured), hollow in (((result.N, result.X), False), (held, True)):
-        points(top, n, measured, hollow=hollow)
+        text = "" if not len(held[0]) else "not used" if hollow else "used"
+        points(top, n, measured, text, hollow=hollow)
         points(below, n, 100 * (measured / result.at(n) - 1), hollow=hollow)
     below.axhline(0, color=BLUE, linewidth=1.2)
     below.margins(y=0.25)
@@ -105,6 +106,6 @@ def fitted(result: "Fit", x: str, y: str, alt: str, level: float = 0.95, held_ou
 
 
 def _beside(ax: Axes, x, y, text: str, colour: str) -> None:
-    if text:
+    if text and len(x):
         last = (np.asarray(x)[-1], np.asarray(y)[-1])
         ax.annotate(text, last, (6, 0), textcoords="offset points", color=colour, va="center")

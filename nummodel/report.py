@@ -88,13 +88,13 @@ def notebooks() -> list[Path]:
 def find(name: str) -> Path:
     """The notebook with this number ("11"), name or path. Raises InputError."""
     for path in notebooks():
-        if name in (path.stem, path.name, path.stem.partition("-")[0]):
+        if name in (path.stem, path.name) or name.zfill(2) == path.stem.partition("-")[0]:
             return path
     path = Path(name)
     if path.suffix == ".ipynb" and path.is_file():
         return path
     names = ", ".join(p.stem for p in notebooks())
-    raise InputError(f"{name}: no such notebook, expected the path of one or one of: {names}")
+    raise InputError(f"{name}: no such notebook, expected a path or one of: {names}")
 
 
 def read(path: Path) -> Any:

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from nummodel import scaling
+from nummodel import compare, data, scaling
 from nummodel.errors import InputError
-from nummodel.fit import Fit, choose, fit
+from nummodel.fit import KINDS, Fit, fit
 from nummodel.readers import table
 
 COMPARISONS = {
@@ -28,22 +28,24 @@ def study(
 ) -> dict[str, Any]:
     """Fit one law or all to two columns of a file; what the command line prints as JSON.
 
+    `path` may also be the name of a published table; its columns are then in the printed units.
     `holdout` is a comparison such as "N>24": the rows where it is true are predicted, not used.
     A figure that does not exist is None. Raises InputError for whatever cannot be used.
     """
     if law != "all" and law not in scaling.LAWS:
         raise InputError(f"unknown law {law!r}, expected all or one of: {', '.join(scaling.LAWS)}")
+    path = data.path(path)
     frame = table.read(path)
-    x = x or ("N" if "N" in frame else frame.columns[0])
-    rest = [c for c in frame.columns if c != x]
-    if not rest or x == y:
-        raise InputError(f"{path}: one column, expected one for the load and one for X")
-    y = y or ("X" if "X" in rest else rest[0])
-    N, X = (table.numbers(frame, column, path, positive=True) for column in (x, y))
+    x, y, why = _columns(frame, x, y, path)
+    N = table.numbers(frame, x, path, positive=True)
+    try:
+        X = table.numbers(frame, y, path, positive=True)
+    except InputError as error:
+        raise InputError(f"{error}{why}") from None
     own = None
-    if weights not in ("absolute", "relative"):
+    if weights not in KINDS:
         own = table.numbers(frame, weights, path, positive=True)
-    held = held_out(holdout, N)
+    held = held_out(holdout, N, x)
     if (~held).sum() < 2:
         raise InputError(f"--holdout {holdout}: leaves {(~held).sum()} rows, expected at least two")
 
@@ -60,9 +62,11 @@ def study(
     if not fits:
         refusals = [f"{name} with {figures['refused']}" for name, figures in laws.items()]
         raise InputError(f"{path}: {'; '.join(refusals)}")
-    chosen, why = choose(fits)
-    warnings = [f"{name}: {remark}" for name in fits for remark in fits[name].remarks()]
+    chosen, why = compare.choose(fits)
+    warnings = [f"{name}: {remark}" for name in fits for remark in fits[name].remarks(level)]
     warnings += _speaks_for_relative(fits[chosen]) if chosen else []
+    if holdout and not held.any():
+        warnings.append(f"--holdout {holdout} holds no row out")
     return {
         "n": int((~held).sum()),
         "x": x,
@@ -75,8 +79,10 @@ def study(
     }
 
 
-def held_out(expression: str | None, N: np.ndarray) -> np.ndarray:
+def held_out(expression: str | None, N: np.ndarray, x: str = "N") -> np.ndarray:
     """The loads for which a comparison such as "N>24" is true. Raises InputError.
+
+    The load may be called N or by the name of its column.
 
     >>> held_out("N > 24", np.array([6, 24, 30]))
     array([False, False,  True])
@@ -84,16 +90,17 @@ def held_out(expression: str | None, N: np.ndarray) -> np.ndarray:
     if expression is None:
         return np.zeros(len(N), dtype=bool)
     number = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
-    match = re.fullmatch(rf"\s*N\s*(<=|>=|==|<|>)\s*({number})\s*", expression)
+    match = re.fullmatch(rf"\s*(?:N|{re.escape(x)})\s*(<=|>=|==|<|>)\s*({number})\s*", expression)
     if not match:
         raise InputError(f"--holdout {expression!r}: no comparison, expected one such as 'N>24'")
     return COMPARISONS[match[1]](N, float(match[2]))
 
 
-def text(result: dict[str, Any]) -> str:
+def text(result: dict[str, Any], level: float) -> str:
     """A study as tables for people."""
     lines = [
-        f"{result['y']} against {result['x']}: {result['n']} points, {result['weights']} weights"
+        f"{result['y']} against {result['x']}: {result['n']} points, {result['weights']} weights",
+        f"in brackets: {100 * level:g} % intervals",
     ]
     for name, law in result["laws"].items():
         lines += ["", name]
@@ -101,7 +108,7 @@ def text(result: dict[str, Any]) -> str:
             lines.append(f"  refused: {law['refused']}")
             continue
         for q, e in law["estimates"].items():
-            error = "  on its bound" if e["at_bound"] else f"  {_span(e['low'], e['high'])}"
+            error = f"  {_span(e['low'], e['high'])}" + "  on its bound" * e["at_bound"]
             lines.append(f"  {q:<8}{e['value']:>12.5g}{error}")
         if law["peak"]:
             lines.append(f"  peak    {law['peak']['X']:>12.5g}  at {law['peak']['N']:.4g}")
@@ -119,17 +126,31 @@ def text(result: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def _columns(frame: Any, x: str | None, y: str | None, path: Path) -> tuple[str, str, str]:
+    """Load and throughput column, by name, by custom or by position; and a word on a guess."""
+    free = [c for c in frame if c not in (x, y)]
+    if len(frame.columns) < 2 or (x is not None and x == y):
+        raise InputError(f"{path}: one column, expected one for the load and one for X")
+    x = x or ("N" if "N" in free else free[0])
+    free = [c for c in free if c != x]
+    why = "" if y else f" (no --y was given; the columns are: {', '.join(frame)})"
+    return x, y or ("X" if "X" in free else free[0]), why
+
+
 def _figures(result: Fit, N, X, weight, level: float) -> dict[str, Any]:
     estimates = {
-        name: {key: _figure(value) for key, value in row.items()}
-        | {"at_bound": name in result.at_bound, "identified": result.identified[name]}
+        name: {
+            **{key: _figure(row[key]) for key in ("value", "stderr", "low", "high")},
+            "at_bound": name in result.at_bound,
+            "identified": bool(row["identified"]),
+        }
         for name, row in result.table(level).to_dict("index").items()
     }
     peak = result.peak()
     predictions = result.predict(N, level, weight).assign(observed=X)
     return {
         "estimates": estimates,
-        "aicc": _figure(result.aicc),
+        "aicc": _figure(compare.aicc(result)),
         "loo_rmse": _figure(result.loo_rmse),
         "residuals": result.residuals.tolist(),
         "peak": {"N": peak[0], "X": peak[1]} if peak else None,
@@ -144,13 +165,13 @@ def _speaks_for_relative(result: Fit) -> list[str]:
     """A warning, if the same percentage everywhere explains the residuals clearly better."""
     if result.weights != "absolute":
         return []
-    data = {"N": result.N, "X": result.X}
-    gain = fit(result.law, data, "relative").log_likelihood - result.log_likelihood
+    relative = fit(result.law, {"N": result.N, "X": result.X}, "relative")
+    gain = compare.log_likelihood(relative) - compare.log_likelihood(result)
     if not gain > 2:
         return []
     return [
         "the residuals speak for relative weights (the same percentage everywhere): "
-        f"log-likelihood higher by {gain:.1f}"
+        f"log-likelihood higher by {gain:.1f}; try --weights relative"
     ]
 
 

@@ -9,8 +9,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from reference import CASES, points
 
+from nummodel import compare
 from nummodel.errors import InputError
-from nummodel.fit import choose, fit
+from nummodel.fit import fit
 from nummodel.nomenclature import quantity
 from nummodel.scaling import LAWS
 
@@ -50,7 +51,7 @@ def test_estimates_of_other_tools(name):
     if "RSS" in outputs:
         assert result.rss == pytest.approx(outputs["RSS"], rel=1e-8)
     if "logLik" in outputs:
-        assert result.log_likelihood == pytest.approx(outputs["logLik"], rel=1e-9)
+        assert compare.log_likelihood(result) == pytest.approx(outputs["logLik"], rel=1e-9)
     if outputs.get("peak_N"):
         peak = outputs["peak_N"], outputs["peak_X"]
         assert result.peak() == pytest.approx(peak, rel=1e-5)
@@ -109,9 +110,6 @@ def test_lmfit_live_on_the_same_data(weights):
     for name, parameter in theirs.params.items():
         assert result.estimate[name] == pytest.approx(parameter.value, rel=1e-5)
         assert result.table().loc[name, "stderr"] == pytest.approx(parameter.stderr, rel=1e-3)
-    band = theirs.eval_uncertainty(N=np.array([1.0, 50, 400]), sigma=0.95)
-    ours = result.curve([1, 50, 400])
-    assert (ours["high"] - ours["value"]).tolist() == pytest.approx(band, rel=1e-3)
 
 
 def test_prediction_interval_is_the_textbook_one():
@@ -130,7 +128,7 @@ def test_relative_weights_are_weights_of_one_over_the_square():
     given_ = fit(LAWS["usl"], {"N": x, "X": y}, 1 / np.square(y))
     relative = fit(LAWS["usl"], {"N": x, "X": y}, "relative")
     assert given_.estimate == pytest.approx(relative.estimate, rel=1e-9)
-    assert given_.aicc == pytest.approx(relative.aicc)
+    assert compare.aicc(given_) == pytest.approx(compare.aicc(relative))
     new = [300.0]
     assert np.isnan(given_.predict(new)["low"]).all()
     weight = relative.at(np.array(new)) ** -2.0
@@ -148,7 +146,7 @@ def test_zvm_estimates_of_the_design():
         result = fit(LAWS["amdahl"], runs[:rows], weights)
         assert round(result.estimate["sigma"], 4) == sigma
     usl = fit(LAWS["usl"], runs, "relative")
-    assert usl.at_bound == {"kappa": 0.0} and not usl.identified["kappa"]
+    assert usl.at_bound == {"kappa": 0.0} and not usl.table().loc["kappa", "identified"]
     assert np.isnan(usl.table().loc["kappa", "stderr"])
 
 
@@ -158,12 +156,12 @@ def test_exact_points_give_the_parameters_back(law):
     true = {n: true[n] for n in law.quantities[1:]}
     result = fit(law, {"N": N7, "X": law(N=N7, **true)})
     assert result.estimate == pytest.approx(true, rel=1e-9)
-    assert result.remarks() == []
+    assert not any("bound" in remark for remark in result.remarks())
 
 
 def test_points_that_every_law_meets_exactly_choose_the_simplest():
     fits = {name: fit(law, {"N": N7, "X": 3.7 * N7}) for name, law in LAWS.items()}
-    assert choose(fits)[0] == "linear"
+    assert compare.choose(fits)[0] == "linear"
     assert fits["usl"].at_bound == {"sigma": 0.0, "kappa": 0.0}
 
 
@@ -172,7 +170,7 @@ def test_comparison_picks_the_law_that_made_the_points():
     for name, true in (("amdahl", {"sigma": 0.2}), ("usl", {"sigma": 0.05, "kappa": 0.001})):
         X = noise * LAWS[name](N=N7, X1=10.0, **true)
         fits = {n: fit(law, {"N": N7, "X": X}, "relative") for n, law in LAWS.items()}
-        assert choose(fits)[0] == name
+        assert compare.choose(fits)[0] == name
 
 
 def test_contract_on_the_number_of_points():
@@ -184,9 +182,9 @@ def test_contract_on_the_number_of_points():
     for n, result in results.items():
         has = ~np.isnan(result.table()[["stderr", "low", "high"]].drop(result.at_bound))
         assert has.all(axis=None) == (n > 3)
-        assert np.isfinite(result.aicc) == np.isfinite(result.loo_rmse) == (n > 5)
+        assert np.isfinite(compare.aicc(result)) == np.isfinite(result.loo_rmse) == (n > 5)
         assert np.isfinite(result.predict(99)["low"]).all() == (n > 3)
-    assert choose({"usl": results[5], "other": results[4]})[0] is None
+    assert compare.choose({"usl": results[5], "other": results[4]})[0] is None
 
 
 def test_repeated_loads_do_not_count_twice_towards_what_can_be_estimated():
@@ -214,9 +212,10 @@ def test_a_known_quantity_is_not_estimated():
     "N, X, weights, message",
     [
         ([1, 2, np.nan], [1, 2, 3], "absolute", "finite"),
-        ([1, 2, 3], [1, 2, 0], "relative", "finite"),
+        ([1, 2, 3], [1, 2, 0], "relative", "positive X"),
+        ([1, 2, 3], [1, -2, 3], "log", "positive X"),
         ([1, 2, 3], [1, 2, 3], [1, 1, -1], "positive"),
-        ([1, 2, 3], [1, 2, 3], "robust", "'absolute', 'relative'"),
+        ([1, 2, 3], [1, 2, 3], "robust", "absolute, relative, log"),
     ],
 )
 def test_what_cannot_be_fitted_is_refused(N, X, weights, message):

@@ -1,4 +1,4 @@
-"""Delimited text with a header row: commas, semicolons or tabs."""
+"""Delimited text with a header row: commas, semicolons or tabs; lines with # are comments."""
 
 import csv
 from pathlib import Path
@@ -25,7 +25,7 @@ def read(path: str | Path) -> "pd.DataFrame":
         raise InputError(f"{path}: not text, expected a CSV file in UTF-8") from None
     if "\0" in text:
         raise InputError(f"{path}: not text, expected a CSV file in UTF-8")
-    lines = text.splitlines()
+    lines = ["" if line.startswith("#") else line for line in text.splitlines()]
     header = next((line for line in lines if line.strip()), None)
     if header is None:
         raise InputError(f"{path}: empty, expected a header row and rows of figures")
@@ -33,6 +33,8 @@ def read(path: str | Path) -> "pd.DataFrame":
     reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=True)
     rows = [(reader.line_num, [c.strip() for c in row]) for row in reader if any(row)]
     (first, names), *rows = rows
+    if all(map(_is_number, names)):
+        raise InputError(f"{path}:{first}: a row of numbers, expected a header with names")
     for name in names:
         if names.count(name) > 1:
             raise InputError(f"{path}:{first}: column {name!r} appears twice, expected it once")
@@ -51,13 +53,20 @@ def numbers(frame: "pd.DataFrame", column: str, path: str | Path, positive: bool
         raise InputError(f"{path}: no column {column!r}, expected one of: {', '.join(frame)}")
     values = []
     for line, cell in frame[column].items():
-        try:
-            value = float(cell)
-        except ValueError:
-            raise InputError(f"{path}:{line}: {column} is {cell!r}, expected a number") from None
+        if not _is_number(cell):
+            raise InputError(f"{path}:{line}: {column} is {cell!r}, expected a number")
+        value = float(cell)
         if not np.isfinite(value):
             raise InputError(f"{path}:{line}: {column} is {cell!r}, expected a finite number")
         if positive and value <= 0:
             raise InputError(f"{path}:{line}: {column} is {cell}, expected a positive number")
         values.append(value)
     return np.array(values)
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
