@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= 2
+SEED ?= 2026
 # JupyterLab refuses to run as root, whom a container has instead of a user, unless told to.
 ROOTLY := $(if $(filter 0,$(shell id -u)),--allow-root)
 
@@ -12,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE PYTHONPATH
 export UV_SYSTEM_CERTS := 1
 INSTALL = $(BIN)/uv pip install --quiet --python $(BIN)/python --constraint requirements.lock
 
-.PHONY: help report test lab lint lock wheel test-ui bench picture clean
+.PHONY: help report test lab lint lock wheel test-ui bench coverage picture clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 20
@@ -38,6 +39,9 @@ wheel: $(VENV)/run  ## build dist/*.whl, data and notebooks included
 
 bench: $(VENV)/test  ## measure what the set-up costs, into benchmarks/RESULTS.md
 	@$(BIN)/python benchmarks/startup.py
+
+coverage: $(VENV)/test  ## do the intervals cover what they say? (SEED=2026, ten minutes)
+	@$(BIN)/python benchmarks/coverage.py --seed $(SEED)
 
 picture: report  ## renew README's picture
 	@$(BIN)/python docs/picture.py

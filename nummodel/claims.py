@@ -7,8 +7,11 @@ from which a report collects it.
 import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from decimal import Decimal
 from html import escape
 from typing import Any
+
+import numpy as np
 
 from nummodel.data import Printed
 
@@ -87,8 +90,14 @@ def check(
         raise ValueError(f"expect {expect!r}, expected 'hit' or 'miss'")
     if not why and (expect == "miss" or rtol is not None or atol is not None):
         raise ValueError(f"{what}: a tolerance or a known miss needs a why")
+    documented = bool(documented) if isinstance(documented, np.bool_) else documented
+    statement = isinstance(documented, bool)
+    if isinstance(documented, (bool, tuple, list)) and (rtol is not None or atol is not None):
+        raise ValueError(f"{what}: only a number has a tolerance")
+    if model is None or statement != isinstance(model, (bool, np.bool_)):
+        raise ValueError(f"{what}: model {model!r} cannot be held against {documented!r}")
     ends = model if isinstance(model, (tuple, list)) else (model, model)
-    if isinstance(documented, bool):
+    if statement:
         low = high = None
         hit = bool(model) is documented
     else:
@@ -138,7 +147,7 @@ def agrees(value: Any, expected: Any) -> bool:
         low, high = expected
         return (low is None or low <= value) and (high is None or value <= high)
     if isinstance(expected, float):
-        digits = len(repr(expected).partition(".")[2])
+        digits = -int(Decimal(repr(expected)).as_tuple().exponent)
         return isinstance(value, (int, float)) and round(value, digits) == expected
     return value == expected
 

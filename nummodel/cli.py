@@ -32,10 +32,13 @@ def report(notebooks, given, jobs, output, no_execute) -> None:
     """
     from nummodel import report as room
 
+    if no_execute and given:
+        raise InputError("--no-execute takes runs as they were made, expected no -p")
     outcomes = room.report(room.plan(list(notebooks), list(given)), output, jobs, not no_execute)
     for outcome in outcomes:
         if outcome.error:
-            click.echo(f"nummodel: {outcome.run.name}: {outcome.error}", err=True)
+            first_line = outcome.error.partition("\n")[0]
+            click.echo(f"nummodel: {outcome.run.name}: {first_line}", err=True)
     click.echo(output / "index.html")
     sys.exit(any(o.error or not all(c["ok"] for c in o.claims) for o in outcomes))
 

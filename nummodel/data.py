@@ -104,15 +104,12 @@ def half_widths(name: str) -> "pd.DataFrame":
     """How far off each figure of `load(name)` may be: by its own rounding and by that of the
     columns that it is computed from. Zero for counts and text.
     """
-    import pandas as pd
-
     halves = _read(name)[1].copy()
-    inherited: dict[str, pd.Series] = {}
-    for identity in card(name).get("identities", []):
-        spread, column = _follow(name, identity)[1], identity["column"]
-        inherited[column] = spread.combine(inherited.get(column, spread), max)
-    for column, spread in inherited.items():
-        halves[column] += spread
+    own = halves.copy()
+    for identity in card(name).get("identities", []):  # in the order in which columns follow
+        column = identity["column"]
+        inherited = own[column] + _follow(name, identity, halves)[1]
+        halves[column] = inherited.combine(halves[column], max)
     return halves
 
 
@@ -130,16 +127,19 @@ def audit(name: str) -> "pd.DataFrame":
     """Every figure that its card says follows from others, beside what follows.
 
     Columns: `column`, `function`, `row`, `printed`, `computed`, `slack` (what rounding of the
-    figure and of its sources allows) and `holds`.
+    figure and of its sources allows), `telling` (neither a zero nor a ratio of a figure to itself,
+    which could hardly be wrong) and `holds`.
     """
     import pandas as pd
 
     (frame, halves), parts = _read(name), []
     for identity in card(name).get("identities", []):
         column = identity["column"]
-        computed, spread = _follow(name, identity)
+        computed, spread = _follow(name, identity, halves)
         part = pd.DataFrame({"printed": frame[column], "computed": computed})
         part["slack"] = halves[column] + spread
+        bases = [a["row"] for a in identity["arguments"].values() if isinstance(a, dict)]
+        part["telling"] = (frame[column] != 0) & ~frame.index.isin(bases)
         part.insert(0, "row", frame[card(name)["schema"]["primaryKey"][0]])
         part.insert(0, "function", identity["function"])
         part.insert(0, "column", column)
@@ -177,11 +177,11 @@ def _read(name: str) -> tuple["pd.DataFrame", "pd.DataFrame"]:
     return pd.DataFrame(figures), pd.DataFrame(halves)
 
 
-def _follow(name: str, identity: dict) -> tuple["pd.Series", "pd.Series"]:
-    """What an identity computes, and how far the rounding of its sources can move that."""
+def _follow(name: str, identity: dict, halves: "pd.DataFrame") -> tuple["pd.Series", "pd.Series"]:
+    """What an identity computes, and how far its sources' `halves` can move that."""
     import pandas as pd
 
-    frame, halves = _read(name)
+    frame = _read(name)[0]
     function = IDENTITIES[identity["function"]]
     given, spread = {}, {}
     for argument, source in identity["arguments"].items():

@@ -163,7 +163,7 @@ class Fit:
         rows = {}
         for name in self.free:
             low, high = self.interval(name, level)
-            open_ = not np.isfinite(high) or (low, high) == quantity(name)[3:]
+            open_ = np.isinf(high) or (low, high) == quantity(name)[3:] or self._flat
             rows[name] = {
                 "value": self.estimate[name],
                 "stderr": float(stderr.get(name, np.nan)),
@@ -231,9 +231,11 @@ class Fit:
         if self.dof == 0:
             found.append("no points to spare, so no errors: it passes through the points")
         for name, bound in self.at_bound.items():
-            found.append(f"{name} is on its bound {bound:g}: it is not evidenced by these data")
-            if name == "sigma" and bound == 0 and self.rss > _rounding(self.X, self.w, self.log):
-                found.append("sigma would be negative: at first X grows faster than N")
+            found.append(self._on_bound(name, bound))
+        first = self.N.min() == self.N
+        if "sigma" in self.at_bound and (self.X / self.N).max() > (self.X / self.N)[first].max():
+            more = "some points have more X per N than the first"
+            found.append(f"superlinear: sigma would be negative; {more}")
         if self.dof > 0:
             for name, identified in self.table(level)["identified"].items():
                 if not identified and name not in self.at_bound:
@@ -242,6 +244,12 @@ class Fit:
             spread = np.sqrt(self.variance)
             found.append(f"errors of {spread:.0%} are large for relative weights; log is better")
         return found + [self._trade_off(*pair) for pair in self._trading()]
+
+    @staticmethod
+    def _on_bound(name: str, bound: float) -> str:
+        if bound == quantity(name).high:
+            return f"{name} is on its upper bound {bound:g}: X does not grow with N"
+        return f"{name} is on its bound {bound:g}: it is not evidenced by these data"
 
     def _trading(self) -> list[tuple[str, str, float]]:
         """Pairs of estimates whose errors nearly cancel, with their correlation."""
@@ -266,11 +274,14 @@ class Fit:
     def loo_rmse(self) -> float:
         """Root mean square error of each point predicted from the others; NaN unless n > p + 2."""
         n = len(self.N)
-        one_less = min(len(np.unique(np.delete(self.N, i))) for i in range(n))
-        if n <= len(self.free) + 2 or one_less < len(self.free):
+        loads, counts = np.unique(self.N, return_counts=True)
+        left = len(loads) - (counts == 1).any()  # different loads without a lonely one
+        if n <= len(self.free) + 2 or left < len(self.free):
             return np.nan
-        w = self.w * (1 - np.eye(n))
-        found = refit(self, np.tile(self.X, (n, 1)), w)
+        if n > 200:  # from the leverages of the points: one of so many hardly moves the others
+            Q = np.linalg.qr(self._slopes)[0]
+            return float(np.sqrt(np.mean((self.residuals / (1 - np.sum(Q**2, axis=1))) ** 2)))
+        found = refit(self, np.tile(self.X, (n, 1)), 1 - np.eye(n))
         values = {name: found[:, i] for i, name in enumerate(self.free)}
         fitted = self.law(**{self.law.quantities[0]: self.N}, **self.known, **values)
         return float(np.sqrt(np.mean((self.X - fitted) ** 2)))
@@ -281,25 +292,40 @@ class Fit:
         return tuple(n for n in self.free if n not in self.at_bound)
 
     @cached_property
-    def covariance(self) -> np.ndarray:
-        """Of the `inner` estimates; infinite where the points leave a direction flat."""
+    def _slopes(self) -> np.ndarray:
+        """Of the weighted residuals, a column for each of the `inner` estimates."""
         J = self.law.gradient(self.inner)(**{self.law.quantities[0]: self.N}, **self.values)
         J = J / self.at(self.N)[:, None] if self.log else J
-        J = J * np.sqrt(self.w)[:, None]
-        scale = np.linalg.norm(J, axis=0)
-        if not (scale > 0).all() or np.linalg.matrix_rank(J / scale) < J.shape[1]:
+        return J * np.sqrt(self.w)[:, None]
+
+    @cached_property
+    def _flat(self) -> bool:
+        """Whether the points leave a combination of the estimates open."""
+        scale = np.linalg.norm(self._slopes, axis=0)
+        return not (scale > 0).all() or np.linalg.matrix_rank(self._slopes / scale) < len(scale)
+
+    @cached_property
+    def covariance(self) -> np.ndarray:
+        """Of the `inner` estimates; infinite where the points leave a direction flat."""
+        J = self._slopes
+        if self._flat:
             return np.full((J.shape[1],) * 2, np.inf)
+        scale = np.linalg.norm(J, axis=0)
         R = np.linalg.qr(J / scale, mode="r")
         half = np.linalg.solve(R, np.eye(len(R))) / scale[:, None]
         return self.variance * half @ half.T
 
 
-def refit(base: Fit, X: np.ndarray, w: np.ndarray) -> np.ndarray:
-    """Estimates for other X or w at the same loads, one row a row of `X`, from `base`'s on."""
+def refit(base: Fit, X: np.ndarray, times: Any = 1.0) -> np.ndarray:
+    """Estimates for other X at the same loads, one row a row of `X`, searched from `base`'s on.
+
+    `times` is how often each measurement counts.
+    """
     unit = np.abs(base.X).max()
     scaled = _in_unit(base.law, base.values, unit)
     start = np.array([scaled[n] for n in base.free])
     known = {n: np.array([scaled[n]]) for n in base.known} | {base.law.quantities[0]: base.N}
+    w = times * ((X / unit) ** -2.0 if base.weights == "relative" else base.w)
     found = solve(base.law, base.free, known, X / unit, w, start, base.log).estimate
     return found * [unit if base.law.is_scale(n) else 1.0 for n in base.free]
 

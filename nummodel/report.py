@@ -4,17 +4,21 @@ Every step is a plain function: `plan` turns what was asked for into runs and re
 run, `execute` carries out one run, `report` does all of them and writes the index.
 """
 
+import ast
 import json
 import sys
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
+from errno import EISDIR
 from functools import cached_property
+from math import inf, isfinite
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 from nummodel import claims, data
 from nummodel.errors import InputError
+from nummodel.nomenclature import QUANTITIES
 
 # jsonschema, which reads notebooks, tries this optional checker of web addresses, whose grammar
 # takes two seconds to build and which no notebook needs.
@@ -23,15 +27,6 @@ sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
 KERNEL = "python3"
 STAMP = "nummodel_run"  # an executed notebook's metadata that tell how its run went
 MARKER = "papermill-error-cell-tag"
-
-#: The types that a parameters cell may declare.
-TYPES: dict[str, Any] = {
-    "int": int,
-    "float": (int, float),
-    "str": str,
-    "bool": bool,
-    "list": list,
-}
 
 
 @dataclass(frozen=True)
@@ -125,9 +120,13 @@ def plan(names: list[str], given: list[str]) -> list[Run]:
     """Runs of the named notebooks (all, if none is named) with the parameters "name=value".
 
     A parameter goes to every notebook that has it. Raises InputError for a notebook that is not
-    there, a parameter that none of them has, and a value of another type than the default's.
+    there, two of the same name, a parameter that none of them has, and a value of another type
+    than the default's or outside the range of the quantity that it is named after.
     """
-    paths = [find(name) for name in names] or notebooks()
+    paths = list(dict.fromkeys(find(name) for name in names)) or notebooks()
+    for path in paths:
+        if path.stem == "index" or [other.stem for other in paths].count(path.stem) > 1:
+            raise InputError(f"{path}: expected a notebook with a name of its own, and not 'index'")
     known = {path: parameters(path) for path in paths}
     values: dict[Path, dict] = {path: {} for path in paths}
     for item in given:
@@ -154,15 +153,22 @@ def report(runs: list[Run], folder: Path, jobs: int, execute: bool = True) -> li
     from nummodel import pages
 
     _refuse_unwritable(folder)
-    done: dict[Run, Outcome] = {}
+    for run in runs:
+        if (folder / f"{run.name}.ipynb").resolve() == run.notebook.resolve():
+            raise InputError(f"{folder}: holds the notebook {run.name}, expected another folder")
+    job, done = execute_run if execute else reuse_run, {}
     with ThreadPoolExecutor(jobs) as pool, tqdm(total=len(runs), unit="notebook") as bar:
-        job = execute_run if execute else reuse_run
         futures = {pool.submit(job, run, folder): run for run in runs}
-        for future in as_completed(futures):
-            run = futures[future]
-            done[run] = _outcome(future, run)
-            bar.set_postfix_str(run.name)
-            bar.update()
+        try:
+            for future in as_completed(futures):
+                run = futures[future]
+                done[run] = _outcome(future, run)
+                bar.set_postfix_str(run.name)
+                bar.update()
+        except KeyboardInterrupt:
+            pool.shutdown(wait=False, cancel_futures=True)
+            _end_kernels()
+            raise
     outcomes = [done[run] for run in runs]
     found = [{"run": o.run.name, **claim} for o in outcomes for claim in o.claims]
     write(folder / "claims.json", json.dumps(found, indent=1) + "\n")
@@ -252,32 +258,82 @@ def _outcome(future: Future, run: Run) -> Outcome:
         return Outcome(run, read(run.notebook), 0.0, f"{type(failure).__name__}: {failure}")
 
 
+def _end_kernels() -> None:
+    import psutil
+
+    for child in psutil.Process().children(recursive=True):
+        child.kill()
+
+
 def _refuse_unwritable(folder: Path) -> None:
     probe = folder / ".part"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         probe.touch()
         probe.unlink()
+        for name in ("index.html", "claims.json"):
+            if (folder / name).is_dir():
+                raise IsADirectoryError(EISDIR, f"{name} is a folder")
     except OSError as error:
         raise InputError(f"{folder}: {error.strerror}, expected a writable folder") from None
 
 
 def _value(parameter: Parameter, text: str) -> Any:
-    """A parameter's value from the command line: YAML, checked against the declared type."""
-    import yaml
-
-    kind = parameter.type if parameter.type in TYPES else "str"
-    if kind == "list" and not text.startswith("["):
-        text = f"[{text}]"
+    """A parameter's value from the command line, of the type that the notebook declares."""
+    kind = parameter.type if parameter.type in TYPES else _type_of(parameter.default)
+    read_as = TYPES[kind]
     try:
-        value = text if kind == "str" else yaml.safe_load(text)
-    except yaml.YAMLError:
-        value = None
-    items = value if isinstance(value, list) else []
-    wrong = not isinstance(value, TYPES[kind]) or (isinstance(value, bool) and kind != "bool")
-    if wrong or any(not isinstance(item, (int, float, str)) for item in items):
+        value = read_as(text)
+        low, high = QUANTITIES[parameter.name][3:] if parameter.name in QUANTITIES else (-inf, inf)
+        if kind in ("int", "float") and not (isfinite(value) and low <= value <= high):
+            raise ValueError
+    except ValueError:
+        example = parameter.default.replace('"', "").replace(" ", "")
         raise InputError(
-            f"parameter {parameter.name} is {text!r}, expected {kind}, "
-            f"as in {parameter.name}={parameter.default}"
-        )
-    return float(value) if kind == "float" else value  # type: ignore[arg-type]
+            f"parameter {parameter.name} is {text!r}, expected {kind}"
+            f"{_range_of(parameter.name)}, as in {parameter.name}={example}"
+        ) from None
+    return value
+
+
+def _range_of(name: str) -> str:
+    if name not in QUANTITIES:
+        return ""
+    low, high = QUANTITIES[name][3:]
+    return f" of at least {low:g}" + (f" and at most {high:g}" if isfinite(high) else "")
+
+
+def _type_of(default: str) -> str:
+    """The type of a parameter that declares none: that of its default."""
+    try:
+        name = type(ast.literal_eval(default)).__name__
+    except (ValueError, SyntaxError):
+        name = "str"
+    return name if name in TYPES else "str"
+
+
+def _truth(text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise ValueError
+    return text.lower() == "true"
+
+
+def _list(text: str) -> list:
+    """Numbers or words between commas, with or without brackets."""
+    inner = text.strip().removeprefix("[").removesuffix("]")
+    if any(c in inner for c in "[]{}"):
+        raise ValueError
+    return [_item(item.strip().strip("'\"")) for item in inner.split(",") if item.strip()]
+
+
+def _item(text: str) -> int | float | str:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            pass
+    return text
+
+
+#: How a parameter of each type that a notebook may declare is read.
+TYPES: dict[str, Any] = {"int": int, "float": float, "str": str, "bool": _truth, "list": _list}

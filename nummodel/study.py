@@ -34,6 +34,8 @@ def study(
     """
     if law != "all" and law not in scaling.LAWS:
         raise InputError(f"unknown law {law!r}, expected all or one of: {', '.join(scaling.LAWS)}")
+    if not 0 < level < 1:
+        raise InputError(f"--level {level}: expected a number between 0 and 1")
     path = data.path(path)
     frame = table.read(path)
     x, y, why = _columns(frame, x, y, path)
@@ -64,7 +66,7 @@ def study(
         raise InputError(f"{path}: {'; '.join(refusals)}")
     chosen, why = compare.choose(fits)
     warnings = [f"{name}: {remark}" for name in fits for remark in fits[name].remarks(level)]
-    warnings += _speaks_for_relative(fits[chosen]) if chosen else []
+    warnings += _speaks_for_relative(fits[chosen]) + _contradicted(fits, chosen) if chosen else []
     if holdout and not held.any():
         warnings.append(f"--holdout {holdout} holds no row out")
     return {
@@ -89,7 +91,7 @@ def held_out(expression: str | None, N: np.ndarray, x: str = "N") -> np.ndarray:
     """
     if expression is None:
         return np.zeros(len(N), dtype=bool)
-    number = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
+    number = r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
     match = re.fullmatch(rf"\s*(?:N|{re.escape(x)})\s*(<=|>=|==|<|>)\s*({number})\s*", expression)
     if not match:
         raise InputError(f"--holdout {expression!r}: no comparison, expected one such as 'N>24'")
@@ -130,7 +132,7 @@ def _columns(frame: Any, x: str | None, y: str | None, path: Path) -> tuple[str,
     """Load and throughput column, by name, by custom or by position; and a word on a guess."""
     free = [c for c in frame if c not in (x, y)]
     if len(frame.columns) < 2 or (x is not None and x == y):
-        raise InputError(f"{path}: one column, expected one for the load and one for X")
+        raise InputError(f"{path}: only {x or frame.columns[0]}, expected a column for X as well")
     x = x or ("N" if "N" in free else free[0])
     free = [c for c in free if c != x]
     why = "" if y else f" (no --y was given; the columns are: {', '.join(frame)})"
@@ -173,6 +175,16 @@ def _speaks_for_relative(result: Fit) -> list[str]:
         "the residuals speak for relative weights (the same percentage everywhere): "
         f"log-likelihood higher by {gain:.1f}; try --weights relative"
     ]
+
+
+def _contradicted(fits: dict[str, Fit], chosen: str) -> list[str]:
+    """A warning, if another law predicts left-out points much better than the chosen one."""
+    scores = {name: f.loo_rmse for name, f in fits.items() if np.isfinite(f.loo_rmse)}
+    other = min(scores, key=scores.__getitem__, default=chosen)
+    if chosen not in scores or scores[other] > scores[chosen] / 2:
+        return []
+    ratio = scores[chosen] / scores[other]
+    return [f"{other} predicts points that are left out {ratio:.1f} times better than {chosen}"]
 
 
 def _figure(value: float) -> float | None:

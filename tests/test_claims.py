@@ -68,6 +68,9 @@ def test_an_unexpected_hit_fails():
         ({"documented": (0, 2), "kind": "guess"}, "calibration"),
         ({"documented": (0, 2), "expect": "maybe"}, "'hit' or 'miss'"),
         ({"documented": (0, 2), "model": math.nan}, "finite"),
+        ({"documented": (0, 2), "rtol": 0.1, "why": "about"}, "only a number"),
+        ({"documented": True, "model": 0.5}, "cannot be held against"),
+        ({"documented": 1.0, "atol": 1, "why": "about", "model": None}, "cannot be held"),
     ],
 )
 def test_claims_that_cannot_be_put(options, message):
@@ -104,6 +107,8 @@ def test_a_row_is_safe_html():
         (None, None, True),
         (None, 10.0, False),
         (10, 10.0, True),
+        (1.04e-5, 1e-5, True),
+        (1.6e-5, 1e-5, False),
         (5, [4, None], True),
         (5, [None, 4], False),
         ("amdahl", "amdahl", True),

@@ -100,6 +100,10 @@ def test_the_lock_log_belongs_to_the_32_way_run():
 
 def test_half_widths_travel_through_identities():
     own, all_of_it = data._read("zvm-scaling")[1], data.half_widths("zvm-scaling")
+    runs = data.load("zvm-scaling")
+    for ratio, part in (("itr_ratio", "itr"), ("cpu_per_tx_ratio", "cpu_per_tx")):
+        share = all_of_it / runs.drop(columns="run_id")
+        assert (share[ratio] >= share[part] * (1 - 1e-9)).all()
     assert (all_of_it["itr"] > 100 * own["itr"]).all()
     assert (all_of_it["tx"] == own["tx"]).all()
     assert np.isfinite(all_of_it.to_numpy(dtype=float)).all()

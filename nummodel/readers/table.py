@@ -1,6 +1,8 @@
 """Delimited text with a header row: commas, semicolons or tabs; lines with # are comments."""
 
 import csv
+import io
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,13 +27,18 @@ def read(path: str | Path) -> "pd.DataFrame":
         raise InputError(f"{path}: not text, expected a CSV file in UTF-8") from None
     if "\0" in text:
         raise InputError(f"{path}: not text, expected a CSV file in UTF-8")
-    lines = ["" if line.startswith("#") else line for line in text.splitlines()]
-    header = next((line for line in lines if line.strip()), None)
-    if header is None:
-        raise InputError(f"{path}: empty, expected a header row and rows of figures")
+    header = next((line for line in text.splitlines() if line.strip("# \t")), "")
     delimiter = max(",;\t", key=header.count)
-    reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=True)
-    rows = [(reader.line_num, [c.strip() for c in row]) for row in reader if any(row)]
+    reader = csv.reader(io.StringIO(text), delimiter=delimiter, skipinitialspace=True, strict=True)
+    rows: list[tuple[int, list[str]]] = []
+    try:
+        for row in reader:
+            if any(row) and not row[0].startswith("#"):
+                rows.append((reader.line_num, [cell.strip() for cell in row]))
+    except csv.Error as error:
+        raise InputError(f"{path}:{reader.line_num}: {error}, expected a CSV file") from None
+    if not rows:
+        raise InputError(f"{path}: empty, expected a header row and rows of figures")
     (first, names), *rows = rows
     if all(map(_is_number, names)):
         raise InputError(f"{path}:{first}: a row of numbers, expected a header with names")
@@ -58,6 +65,8 @@ def numbers(frame: "pd.DataFrame", column: str, path: str | Path, positive: bool
         value = float(cell)
         if not np.isfinite(value):
             raise InputError(f"{path}:{line}: {column} is {cell!r}, expected a finite number")
+        if value and not 1e-100 < abs(value) < 1e100:
+            raise InputError(f"{path}:{line}: {column} is {cell}, expected 1e-100 to 1e100")
         if positive and value <= 0:
             raise InputError(f"{path}:{line}: {column} is {cell}, expected a positive number")
         values.append(value)
@@ -65,8 +74,6 @@ def numbers(frame: "pd.DataFrame", column: str, path: str | Path, positive: bool
 
 
 def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
+    """What Python reads as a float, in the digits of a CSV file."""
+    number = r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?|[-+]?(nan|inf|infinity)"
+    return re.fullmatch(number, cell, re.IGNORECASE) is not None

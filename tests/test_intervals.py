@@ -1,0 +1,275 @@
+"""Profile intervals, predictions, bootstrap and comparison: what they must be, from outside."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from reference import CASES, points
+from scipy.stats import f as F
+
+from nummodel import compare, profile
+from nummodel.bootstrap import bootstrap
+from nummodel.fit import fit
+from nummodel.scaling import LAWS
+
+N7 = np.array([1.0, 2, 4, 8, 16, 32, 64])
+ORDER = {"a_b": ("X1", "sigma", "kappa"), "a": ("X1", "sigma")}
+
+
+def simulated(seed, noise=0.05, sigma=0.05, kappa=0.001, N=N7):
+    X = LAWS["usl"](N=N, X1=100.0, sigma=sigma, kappa=kappa)
+    return {"N": N, "X": X * np.exp(noise * np.random.default_rng(seed).standard_normal(len(N)))}
+
+
+def of_case(name, law):
+    x, y = points(CASES[name])
+    return fit(LAWS[law], {"N": x, "X": y})
+
+
+@pytest.mark.parametrize(
+    "name, law, rel",
+    [
+        ("nls_usl_unbounded_specsdm91", "usl", 0.002),
+        ("nls_amdahl_specsdm91", "amdahl", 0.015),
+        ("nls_usl_unbounded_raytracer6", "usl", 0.015),
+        ("nls_amdahl_raytracer6", "amdahl", 0.015),
+        ("nls_amdahl_raytracer", "amdahl", 0.015),
+        ("nls_amdahl_cisco", "amdahl", 0.015),
+        ("nls_amdahl_oracledb", "amdahl", 0.015),
+    ],
+)
+def test_profile_intervals_of_r(name, law, rel):
+    """MASS::confint draws a spline through few points, so its digits are not exact. R knows no
+    bounds: an end of its below zero has to be zero here.
+    """
+    result, outputs = of_case(name, law), CASES[name]["outputs"]
+    theirs = next(v for k, v in outputs.items() if k.startswith("profile_ci95"))
+    for quantity, (low, high) in zip(result.free, theirs, strict=True):
+        ours = result.interval(quantity)
+        assert ours == pytest.approx((max(low, 0.0), high), rel=rel, abs=1e-12), quantity
+
+
+@pytest.mark.parametrize("weights", ["absolute", "relative", "log"])
+@pytest.mark.parametrize("law", ["amdahl", "gustafson", "usl"])
+def test_ends_meet_the_threshold(law, weights):
+    result = fit(LAWS[law], simulated(3), weights)
+    names = [*result.free, "N_opt", "X_max"] if law == "usl" else result.free
+    targets = [profile.of(result, name) for name in names]
+    targets.append(profile.height(result, np.array([1.0, 5, 64, 500])))
+    threshold = F.ppf(0.95, 1, result.dof)
+    met = 0
+    for target in targets:
+        for end in profile.interval(result, target, 0.95):
+            rows = np.flatnonzero(np.isfinite(end) & (end > 0))
+            held = profile.cost(result, target, end[rows], rows)
+            on_bound = np.isin(end[rows], [1.0])
+            assert held[~on_bound] == pytest.approx(threshold, rel=1e-6), target.name
+            met += (~on_bound).sum()
+    assert met >= 2 * len(targets)
+
+
+def test_intervals_are_those_of_a_search_without_any_of_this():
+    """Against a plain maximisation of the quantity under the constraint on the squares."""
+    from scipy.optimize import minimize
+
+    result = of_case("nls_usl_unbounded_specsdm91", "usl")
+    law, free = LAWS["usl"], result.free
+    limit = result.rss * (1 + F.ppf(0.95, 1, result.dof) / result.dof)
+    scale = np.array([result.estimate[n] for n in free])
+
+    def squares(p):
+        return np.sum((result.X - law(result.N, *(p * scale))) ** 2) / limit
+
+    inside = {"type": "ineq", "fun": lambda p: 1 - squares(p)}
+    asked = {
+        "sigma": lambda p: p[1] * scale[1],
+        "N_opt": lambda p: np.sqrt((1 - p[1] * scale[1]) / (p[2] * scale[2])),
+        "X0": lambda p: law(400.0, *(p * scale)),
+    }
+    one = np.ones(3)
+
+    def extreme(value, sign):
+        def climb(p):
+            return -sign * value(p) / value(one)
+
+        found = minimize(climb, one, bounds=[(0.2, 4)] * 3, constraints=inside, tol=1e-12)
+        return value(found.x)
+
+    for name, value in asked.items():
+        ends = [extreme(value, sign) for sign in (-1, 1)]
+        row = result.curve(400).iloc[0]
+        ours = (row["low"], row["high"]) if name == "X0" else result.interval(name)
+        assert ours == pytest.approx(ends, rel=1e-4), name
+
+
+def test_a_straight_line_has_the_textbook_interval():
+    N, X = np.arange(1.0, 9), np.array([11.0, 19, 32, 39, 52, 59, 72, 79])
+    result = fit(LAWS["linear"], {"N": N, "X": X})
+    slope = N @ X / (N @ N)
+    error = np.sqrt(np.sum((X - slope * N) ** 2) / 7 / (N @ N))
+    reach = 2.364624 * error  # t(0.975, 7)
+    assert result.interval("X1") == pytest.approx((slope - reach, slope + reach), rel=1e-7)
+    row = result.curve(20).iloc[0]
+    ends = (20 * (slope - reach), 20 * (slope + reach))
+    assert (row["low"], row["high"]) == pytest.approx(ends, rel=1e-7)
+
+
+def test_a_bound_makes_an_interval_one_sided():
+    x, y = points(CASES["usl_raytracer_nls"])
+    result = fit(LAWS["usl"], {"N": x, "X": y})
+    low, high = result.interval("kappa")
+    assert result.at_bound == {"kappa": 0.0} and low == 0 < high
+    assert np.isnan(result.table().loc["kappa", "stderr"])
+    assert result.peak() is None and result.interval("N_opt")[1] == np.inf
+    assert result.interval("N_opt")[0] == pytest.approx(84.813, rel=1e-3)
+
+
+def test_what_a_law_lacks_is_refused():
+    result = fit(LAWS["amdahl"], simulated(1))
+    for name in ("N_opt", "kappa", "beauty"):
+        with pytest.raises(ValueError, match=f"has no {name}"):
+            result.interval(name)
+
+
+def test_the_ceiling_of_amdahls_law_follows_its_sigma():
+    result = fit(LAWS["amdahl"], simulated(1, kappa=0.0))
+    low, high = result.interval("X_max")
+    assert low < result.estimate["X1"] / result.estimate["sigma"] < high
+    flat = fit(LAWS["amdahl"], {"N": N7, "X": 100 * N7**1.02})
+    assert flat.at_bound == {"sigma": 0.0} and flat.interval("X_max")[1] == np.inf
+
+
+def test_the_load_for_a_throughput():
+    result = of_case("nls_usl_unbounded_specsdm91", "usl")
+    load, low, high = result.load_for(1500.0)
+    assert result.at(load) == pytest.approx(1500, rel=1e-4) and low < load < high
+    assert result.curve(low).loc[0, "high"] == pytest.approx(1500, rel=1e-3)
+    assert result.curve(high).loc[0, "low"] == pytest.approx(1500, rel=1e-3)
+    assert result.load_for(2500.0) is None
+
+
+def test_one_point_can_be_asked_for():
+    result = of_case("nls_usl_unbounded_specsdm91", "usl")
+    assert len(result.curve(300)) == len(result.predict(300)) == 1
+    assert len(result.predict([])) == 0
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 10**6), st.sampled_from(["absolute", "relative", "log"]))
+def test_intervals_are_nested_and_predictions_wider(seed, weights):
+    result = fit(LAWS["usl"], simulated(seed), weights)
+    at = [1.0, 3, 64, 300]
+    for name in (*result.free, "N_opt"):
+        (a, b), (c, d) = result.interval(name, 0.95), result.interval(name, 0.6)
+        assert a <= c * (1 + 1e-9) and d <= b * (1 + 1e-9)
+    curve, new = result.curve(at), result.predict(at)
+    assert (new["low"] <= curve["low"]).all() and (curve["high"] <= new["high"]).all()
+    assert (curve["low"] <= curve["value"]).all() and (curve["value"] <= curve["high"]).all()
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 10**6), st.floats(1e-6, 1e6))
+def test_the_unit_of_X_does_not_matter_to_intervals(seed, unit):
+    data = simulated(seed)
+    one, other = fit(LAWS["usl"], data), fit(LAWS["usl"], data | {"X": unit * data["X"]})
+    assert other.interval("sigma") == pytest.approx(one.interval("sigma"), rel=1e-5, abs=1e-9)
+    scaled = np.array(one.interval("X1")) * unit
+    assert other.interval("X1") == pytest.approx(scaled, rel=1e-5)
+
+
+def test_logarithms_are_least_squares_of_logarithms():
+    """A power of ten on every point moves X1 alone, and residuals are of ln X."""
+    data = simulated(5)
+    result = fit(LAWS["usl"], data, "log")
+    errors = np.log(data["X"]) - np.log(result.at(N7))
+    J = LAWS["usl"].gradient(result.free)(N=N7, **result.values) / result.at(N7)[:, None]
+    assert J.T @ errors == pytest.approx(0, abs=1e-8 * np.abs(J).max())
+    assert result.rss == pytest.approx(errors @ errors)
+
+
+def test_errors_are_not_taken_to_be_smaller_than_rounding():
+    X = np.round(LAWS["amdahl"](N=N7, X1=10.0, sigma=0.2))
+    fine = fit(LAWS["amdahl"], {"N": N7, "X": LAWS["amdahl"](N=N7, X1=10.0, sigma=0.2)})
+    rounded = fit(LAWS["amdahl"], {"N": N7, "X": X}, resolution=0.5)
+    assert fine.variance < 1e-20 and rounded.variance >= 0.25 / 3
+    assert fit(LAWS["amdahl"], {"N": N7, "X": fine.X}, resolution=0.5).variance == 0.25 / 3
+
+
+@pytest.mark.parametrize("weights", ["absolute", "relative", "log"])
+@pytest.mark.parametrize("kind", ["parametric", "residual"])
+def test_bootstrap_refits_are_the_single_fits(kind, weights):
+    from nummodel import bootstrap as room
+
+    base = fit(LAWS["usl"], simulated(11, noise=0.03), weights)
+    draw = {"parametric": room._parametric, "residual": room._residual}[kind]
+    X, _ = draw(base, 60, np.random.default_rng(4))
+    found = bootstrap(base, kind, 60, seed=4)
+    for x, row in zip(X, found.to_numpy(), strict=True):
+        alone = fit(LAWS["usl"], {"N": N7, "X": x}, weights)
+        assert row.tolist() == pytest.approx(list(alone.estimate.values()), rel=1e-8, abs=1e-14)
+
+
+def test_bootstrap_spread_is_the_standard_error_when_noise_is_small():
+    base = fit(LAWS["usl"], simulated(2, noise=0.005), "log")
+    stderr = base.table()["stderr"]
+    for kind in ("parametric", "residual"):
+        spread = bootstrap(base, kind, 4000, seed=1).std()
+        assert spread.to_numpy() == pytest.approx(stderr.to_numpy(), rel=0.12)
+
+
+def test_pairs_draw_whole_measurements_and_enough_of_them():
+    base = fit(LAWS["amdahl"], simulated(2, N=N7[:4]))
+    found = bootstrap(base, "pairs", 300, seed=1)
+    assert np.isfinite(found.to_numpy()).all() and found["sigma"].nunique() > 20
+    again = bootstrap(base, "pairs", 300, seed=1)
+    assert found.equals(again)
+
+
+def test_bootstrap_refuses_what_it_cannot_do():
+    with pytest.raises(ValueError, match="none spare"):
+        bootstrap(fit(LAWS["amdahl"], {"N": [1, 2], "X": [1, 1.9]}))
+    with pytest.raises(ValueError, match="parametric, residual or pairs"):
+        bootstrap(fit(LAWS["amdahl"], simulated(1)), "jackknife")
+
+
+def test_leave_one_out_is_what_it_says():
+    data = simulated(8)
+    result = fit(LAWS["usl"], data)
+    errors = []
+    for i in range(7):
+        keep = np.arange(7) != i
+        less = fit(LAWS["usl"], {q: v[keep] for q, v in data.items()})
+        errors.append(data["X"][i] - less.at(data["N"][i]))
+    assert result.loo_rmse == pytest.approx(np.sqrt(np.mean(np.square(errors))), rel=1e-7)
+
+
+def test_nested_laws_have_the_mixture_distribution():
+    """Under Amdahl's law the p value of kappa = 0 is 0.5 half of the time, else uniform."""
+    random, p = np.random.default_rng(3), []
+    for _ in range(300):
+        X = LAWS["amdahl"](N=N7, X1=100.0, sigma=0.1) * np.exp(0.03 * random.standard_normal(7))
+        small, large = (fit(LAWS[n], {"N": N7, "X": X}, "log") for n in ("amdahl", "usl"))
+        p.append(compare.nested(small, large))
+    p = np.array(p)
+    at_half = np.mean(p > 0.499)
+    assert abs(at_half - 0.5) < 4 * np.sqrt(0.25 / 300)
+    assert abs(np.mean(p < 0.05) - 0.05) < 4 * np.sqrt(0.05 * 0.95 / 300)
+
+
+def test_comparison_in_words():
+    data = simulated(1, noise=0.01, kappa=0.003)
+    fits = {name: fit(law, data, "log") for name, law in LAWS.items()}
+    chosen, why = compare.choose(fits)
+    assert chosen == "usl" and "lowest" in why and "leave-one-out agrees" in why
+    table = compare.table(fits)
+    assert table["behind"].min() == 0 and list(table.index) == list(LAWS)
+    near = fit(LAWS["amdahl"], simulated(1, noise=0.1, kappa=0.0), "log")
+    close = {"a": near, "b": near}
+    assert "no clear winner" in compare.choose(close)[1]
+
+
+def test_estimates_that_trade_off_are_named():
+    N = np.array([40.0, 45, 50, 55, 60, 64])
+    X = LAWS["usl"](N=N, X1=100.0, sigma=0.05, kappa=0.001) * (1 + 0.01 * np.cos(N))
+    remarks = fit(LAWS["usl"], {"N": N, "X": X}).remarks()
+    assert any("trade off" in remark for remark in remarks)
