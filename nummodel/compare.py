@@ -10,6 +10,9 @@ if TYPE_CHECKING:
 
     from nummodel.fit import Fit
 
+#: Laws that another contains, at a bound of the one quantity that it adds.
+NESTED = (("linear", "amdahl"), ("linear", "gustafson"), ("amdahl", "usl"))
+
 #: Distance in AICc below which neither law has won (Burnham and Anderson 2002, 2.6).
 CLOSE = 2.0
 
@@ -68,33 +71,43 @@ def table(fits: Mapping[str, "Fit"]) -> "pd.DataFrame":
 
 
 def choose(fits: Mapping[str, "Fit"]) -> tuple[str | None, str]:
-    """The law that the data speak for by AICc, and why; the simplest of those that are close.
+    """The law that the data speak for, and why.
 
-    None if fewer than two laws can be scored: they need three points more than they have estimates.
+    A law goes if one that contains it fits significantly better (`nested`, 5 % level), or if it
+    fits no better than one that went, with as many estimates. Of those left the lowest AICc is
+    taken, and of those within `CLOSE` of it the simplest. None if fewer than two laws can be
+    scored: they need three points more than they have estimates.
     """
     if len(fits) == 1:
         return next(iter(fits)), "the only law fitted"
-    scores = {name: aicc(f) for name, f in fits.items()}
-    scores = {name: score for name, score in scores.items() if np.isfinite(score)}
+    scores = {name: score for name, f in fits.items() if np.isfinite(score := aicc(f))}
     if len(scores) < 2:
         return (
             None,
             "too few points to compare laws: AICc needs three more than a law has estimates",
         )
-    best = min(scores, key=scores.__getitem__)
-    close = [name for name in scores if scores[name] <= scores[best] + CLOSE]
-    chosen = min(close, key=lambda name: (len(fits[name].free), scores[name]))
-    why = f"AICc {scores[chosen]:.1f} is the lowest"
+    gone: dict[str, str] = {}
+    for small, large in NESTED:
+        if {small, large} <= set(scores) and (p := nested(fits[small], fits[large])) < 0.05:
+            gone[small] = f"{small} goes: {large} fits better (p = {p:.2g})"
+    for name in set(scores) - set(gone):
+        for worse in gone.keys() & scores.keys():
+            same_size = len(fits[name].free) == len(fits[worse].free)
+            if same_size and fits[name].rss >= fits[worse].rss * (1 - 1e-9):
+                gone.setdefault(name, f"{name} fits no better than {worse}")
+                break
+    left = {name: score for name, score in scores.items() if name not in gone}
+    best = min(left, key=left.__getitem__)
+    close = [name for name in left if left[name] <= left[best] + CLOSE]
+    chosen = min(close, key=lambda name: (len(fits[name].free), left[name]))
+    why = [*gone.values(), f"AICc {left[best]:.1f} of {best} is the lowest" + " left" * bool(gone)]
     if len(close) > 1:
-        rest = [name for name in close if name != chosen]
-        why = (
-            f"no clear winner: {' and '.join(rest)} within {CLOSE:g} in AICc; the simplest is taken"
-        )
+        rest = " and ".join(name for name in close if name != chosen)
+        why[-1] = f"no clear winner: {rest} within {CLOSE:g} in AICc of {chosen}, the simplest"
     loo = {name: fits[name].loo_rmse for name in scores if np.isfinite(fits[name].loo_rmse)}
-    if loo:
+    if chosen in loo:
         other = min(loo, key=loo.__getitem__)
-        tied = loo.get(chosen, np.inf) <= loo[other] * (1 + 1e-6)
-        agrees = "agrees" if tied else f"prefers {other}"
-        why += f"; leave-one-out {agrees}"
-    unscored = [name for name in fits if name not in scores]
-    return chosen, why + (f"; too few points for {', '.join(unscored)}" if unscored else "")
+        tied = loo[chosen] <= loo[other] * (1 + 1e-6)
+        why.append("leave-one-out agrees" if tied else f"leave-one-out prefers {other}")
+    why += [f"too few points for {name}" for name in fits if name not in scores]
+    return chosen, "; ".join(why)

@@ -23,6 +23,7 @@ HOME = _PACKAGE / "shipped" if (_PACKAGE / "shipped").is_dir() else _PACKAGE.par
 UNITS = {
     "-": ("", 1.0),
     "1/s": ("_per_s", 1.0),
+    "1/h": ("_per_h", 1 / 3600),
     "ms": ("_ms", 1e-3),
     "us": ("_us", 1e-6),
     "%": ("_pct", 1e-2),
@@ -96,7 +97,7 @@ def load(name: str) -> "pd.DataFrame":
 def label(name: str, column: str) -> str:
     """Axis label of a column of `load(name)`: what the source calls it, and its SI unit."""
     (field,) = (f for f in card(name)["schema"]["fields"] if _short(f) == column)
-    unit = {"ms": "s", "us": "s"}.get(field["unit"], field["unit"])
+    unit = {"ms": "s", "us": "s", "1/h": "1/s"}.get(field["unit"], field["unit"])
     return field["title"] + (f" [{unit}]" if unit not in "-%" else "")
 
 
@@ -144,6 +145,8 @@ def audit(name: str) -> "pd.DataFrame":
         part.insert(0, "function", identity["function"])
         part.insert(0, "column", column)
         parts.append(part)
+    if not parts:
+        return pd.DataFrame(columns=["column", "row", "printed", "computed", "telling", "holds"])
     table = pd.concat(parts, ignore_index=True)
     miss = (table["printed"] - table["computed"]).abs()
     table["holds"] = miss <= table["slack"] + 1e-12 * table["printed"].abs()

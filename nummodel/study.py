@@ -3,7 +3,7 @@
 import operator
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,6 +17,58 @@ COMPARISONS = {
 }  # fmt: skip
 
 
+class Points(NamedTuple):
+    """Measurements from a file: loads, throughputs, weights of their own if any, column names."""
+
+    N: np.ndarray
+    X: np.ndarray
+    w: np.ndarray | None
+    x: str
+    y: str
+
+    def where(self, keep: np.ndarray) -> "Points":
+        """Those for which `keep` is true."""
+        w = None if self.w is None else self.w[keep]
+        return self._replace(N=self.N[keep], X=self.X[keep], w=w)
+
+
+def read(
+    path: str | Path, x: str | None = None, y: str | None = None, weights: str = "absolute"
+) -> Points:
+    """Two columns of a CSV file, or of a published table by its name, in the units printed there.
+
+    Left out, `x` is N or the first column and `y` is X or the next. `weights` is one of `fit.KINDS`
+    or a third column. Raises InputError for whatever cannot be used.
+    """
+    path = data.path(path)
+    frame = table.read(path)
+    x, y, why = _columns(frame, x, y, path)
+    N = table.numbers(frame, x, path, positive=True)
+    try:
+        X = table.numbers(frame, y, path, positive=True)
+    except InputError as error:
+        raise InputError(f"{error}{why}") from None
+    own = None if weights in KINDS else table.numbers(frame, weights, path, positive=True)
+    return Points(N, X, own, x, y)
+
+
+def fit_laws(
+    points: Points, weights: str = "absolute", law: str = "all"
+) -> tuple[dict[str, Fit], dict[str, str]]:
+    """Fits of one law or all by name, and why the others were refused."""
+    if law != "all" and law not in scaling.LAWS:
+        raise InputError(f"unknown law {law!r}, expected all or one of: {', '.join(scaling.LAWS)}")
+    fits, refused = {}, {}
+    for name in scaling.LAWS if law == "all" else [law]:
+        measured = {"N": points.N, "X": points.X}
+        try:
+            used = weights if points.w is None else points.w
+            fits[name] = fit(scaling.LAWS[name], measured, used)
+        except InputError as refusal:
+            refused[name] = str(refusal)
+    return fits, refused
+
+
 def study(
     path: str | Path,
     x: str | None = None,
@@ -26,53 +78,34 @@ def study(
     holdout: str | None = None,
     level: float = 0.95,
 ) -> dict[str, Any]:
-    """Fit one law or all to two columns of a file; what the command line prints as JSON.
+    """Read, fit and compare: what the command line prints as JSON.
 
-    `path` may also be the name of a published table; its columns are then in the printed units.
     `holdout` is a comparison such as "N>24": the rows where it is true are predicted, not used.
     A figure that does not exist is None. Raises InputError for whatever cannot be used.
     """
-    if law != "all" and law not in scaling.LAWS:
-        raise InputError(f"unknown law {law!r}, expected all or one of: {', '.join(scaling.LAWS)}")
     if not 0 < level < 1:
         raise InputError(f"--level {level}: expected a number between 0 and 1")
-    path = data.path(path)
-    frame = table.read(path)
-    x, y, why = _columns(frame, x, y, path)
-    N = table.numbers(frame, x, path, positive=True)
-    try:
-        X = table.numbers(frame, y, path, positive=True)
-    except InputError as error:
-        raise InputError(f"{error}{why}") from None
-    own = None
-    if weights not in KINDS:
-        own = table.numbers(frame, weights, path, positive=True)
-    held = held_out(holdout, N, x)
+    points = read(path, x, y, weights)
+    held = held_out(holdout, points.N, points.x)
     if (~held).sum() < 2:
         raise InputError(f"--holdout {holdout}: leaves {(~held).sum()} rows, expected at least two")
-
-    fits: dict[str, Fit] = {}
-    laws: dict[str, Any] = {}
-    for name in scaling.LAWS if law == "all" else [law]:
-        try:
-            used = weights if own is None else own[~held]
-            fits[name] = fit(scaling.LAWS[name], {"N": N[~held], "X": X[~held]}, used)
-            new = None if own is None else own[held]
-            laws[name] = _figures(fits[name], N[held], X[held], new, level)
-        except InputError as refusal:
-            laws[name] = {"refused": str(refusal)}
+    used, new = points.where(~held), points.where(held)
+    fits, refused = fit_laws(used, weights, law)
     if not fits:
-        refusals = [f"{name} with {figures['refused']}" for name, figures in laws.items()]
-        raise InputError(f"{path}: {'; '.join(refusals)}")
+        why = "; ".join(f"{name} with {reason}" for name, reason in refused.items())
+        raise InputError(f"{path}: {why}")
+    laws = {name: _figures(f, new, level) for name, f in fits.items()}
+    laws |= {name: {"refused": reason} for name, reason in refused.items()}
     chosen, why = compare.choose(fits)
     warnings = [f"{name}: {remark}" for name in fits for remark in fits[name].remarks(level)]
-    warnings += _speaks_for_relative(fits[chosen]) + _contradicted(fits, chosen) if chosen else []
+    if chosen:
+        warnings += _speaks_for_relative(fits[chosen]) + _contradicted(fits, chosen)
     if holdout and not held.any():
         warnings.append(f"--holdout {holdout} holds no row out")
     return {
-        "n": int((~held).sum()),
-        "x": x,
-        "y": y,
+        "n": len(used.N),
+        "x": points.x,
+        "y": points.y,
         "weights": weights,
         "laws": laws,
         "chosen": chosen,
@@ -139,7 +172,7 @@ def _columns(frame: Any, x: str | None, y: str | None, path: Path) -> tuple[str,
     return x, y or ("X" if "X" in free else free[0]), why
 
 
-def _figures(result: Fit, N, X, weight, level: float) -> dict[str, Any]:
+def _figures(result: Fit, new: Points, level: float) -> dict[str, Any]:
     estimates = {
         name: {
             **{key: _figure(row[key]) for key in ("value", "stderr", "low", "high")},
@@ -149,7 +182,7 @@ def _figures(result: Fit, N, X, weight, level: float) -> dict[str, Any]:
         for name, row in result.table(level).to_dict("index").items()
     }
     peak = result.peak()
-    predictions = result.predict(N, level, weight).assign(observed=X)
+    predictions = result.predict(new.N, level, new.w).assign(observed=new.X)
     return {
         "estimates": estimates,
         "aicc": _figure(compare.aicc(result)),

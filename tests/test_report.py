@@ -197,8 +197,13 @@ def test_an_interrupted_report_ends_at_once_with_its_kernels(tmp_path):
     path = notebook(tmp_path, "slow", "import os, time; print(os.getpid()); time.sleep(300)")
     queued = notebook(tmp_path, "queued", "1")
     command = [sys.executable, "-m", "nummodel", "report", path, queued, "--jobs", "1"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    # A background job of a shell ignores SIGINT, and so would whatever this test starts.
     running = subprocess.Popen(
-        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command,
+        cwd=tmp_path,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        **pipes,
     )
     kernels = []
     while not kernels:
