@@ -37,8 +37,8 @@ lint: $(VENV)/test
 wheel: $(VENV)/run  ## build dist/*.whl, data and notebooks included
 	@$(BIN)/uv build --quiet --wheel && ls dist/*.whl
 
-bench: $(VENV)/test  ## measure what the set-up costs, into benchmarks/RESULTS.md
-	@$(BIN)/python benchmarks/startup.py
+bench: $(VENV)/test  ## measure set-up and speed, into benchmarks/RESULTS.md
+	@$(BIN)/python benchmarks/run.py
 
 coverage: $(VENV)/test  ## do the intervals cover what they say? (SEED=2026, ten minutes)
 	@$(BIN)/python benchmarks/coverage.py --seed $(SEED)

@@ -29,7 +29,7 @@ def solve(
     w: np.ndarray,
     start: np.ndarray,
     log: bool = False,
-    tolerance: float = 1e-11,
+    tolerance: float = 1e-10,
 ) -> Solution:
     """Minimise sum(w (X - law)^2) or, if `log`, sum(w (ln X - ln law)^2), problem by problem.
 
@@ -40,64 +40,89 @@ def solve(
     X = np.log(X) if log else X
     rows = len(X)
     root_w = np.broadcast_to(np.sqrt(w), X.shape)
-    low, high = (np.array([getattr(quantity(n), end) for n in free]) for end in ("low", "high"))
+    low, high = (np.array([[getattr(quantity(n), end)] for n in free]) for end in ("low", "high"))
     given = {n: np.broadcast_to(v, (rows, np.shape(v)[-1])) for n, v in known.items()}
     evaluate = law.jet(free)
 
     def errors(p, at):
         values = {n: v[at] for n, v in given.items()}
-        value, *slopes = evaluate(**values, **{n: p[:, i, None] for i, n in enumerate(free)})
-        slopes = [s / value for s in slopes] if log else slopes
-        value = np.log(value) if log else value
-        jacobian = np.empty((len(at), X.shape[1], len(free)))
-        for i, slope in enumerate(slopes):
-            jacobian[..., i] = slope
-        return root_w[at] * (value - X[at]), jacobian * root_w[at][..., None]
+        value, *slopes = evaluate(**values, **{n: q[:, None] for n, q in zip(free, p, strict=True)})
+        weight = root_w[at]
+        r = weight * ((np.log(value) if log else value) - X[at])
+        weight = weight / value if log else weight
+        return r, [weight * slope for slope in slopes]
 
-    p = np.clip(np.broadcast_to(start, (rows, len(free))).astype(float), low, high)
+    # Quantities come first and problems second, so that each step works on whole rows.
+    p = np.clip(np.broadcast_to(start, (rows, len(free))).T.astype(float), low, high)
     best, least = p.copy(), np.empty(rows)
     left = np.arange(rows)  # the problems that are not solved yet
     with np.errstate(all="ignore"):
         r, J = errors(p, left)
-        rss, damping = np.sum(r**2, axis=1), np.full(rows, 1e-4)
-        rounding = 1e-14 * np.sqrt(np.sum((root_w * X) ** 2, axis=1))
+        rss, damping = _dot(r, r), np.full(rows, 1e-4)
+        size = root_w * X
+        rounding = 1e-14 * np.sqrt(_dot(size, size))
         for _ in range(200):
-            step, size = _step(p, r, J, damping, low, high)
+            step, length = _step(p, r, J, damping, low, high)
             new_r, new_J = errors(p + step, left)
-            new_rss = np.sum(new_r**2, axis=1)
+            new_rss = _dot(new_r, new_r)
             better = new_rss <= rss * (1 + 1e-13)
-            end = (size <= tolerance * np.sqrt(rss) + rounding[left]) | (damping > 1e15)
-            p = np.where(better[:, None], p + step, p)
-            r, rss = np.where(better[:, None], new_r, r), np.where(better, new_rss, rss)
-            J = np.where(better[:, None, None], new_J, J)
+            end = (length <= tolerance * np.sqrt(rss) + rounding[left]) | (damping > 1e15)
+            worse = np.flatnonzero(~better)
+            for new, old in zip((new_r, *new_J), (r, *J), strict=True):
+                new[worse] = old[worse]
+            p, r, J = np.where(better, p + step, p), new_r, new_J
+            rss = np.where(better, new_rss, rss)
             damping = np.where(
                 better, np.maximum(damping / 20, 1e-13), 10 * np.maximum(damping, 1e-7)
             )
             if end.any():
-                best[left[end]], least[left[end]] = p[end], rss[end]
-                left, p, r, J = left[~end], p[~end], r[~end], J[~end]
-                rss, damping = rss[~end], damping[~end]
+                best[:, left[end]], least[left[end]] = p[:, end], rss[end]
+                on = np.flatnonzero(~end)
+                left, p, r, J = left[on], p[:, on], r[on], [slope[on] for slope in J]
+                rss, damping = rss[on], damping[on]
             if not len(left):
                 break
-        best[left], least[left] = p, rss
-    return Solution(best, np.where(np.isfinite(least), least, np.inf))
+        best[:, left], least[left] = p, rss
+    return Solution(best.T, np.where(np.isfinite(least), least, np.inf))
 
 
 def _step(p, r, J, damping, low, high) -> tuple[np.ndarray, np.ndarray]:
     """The damped step that stays within bounds, and its length in the unit of the errors."""
-    slope = np.einsum("bnp,bn->bp", J, r)
-    A = np.einsum("bnp,bnq->bpq", J, J)
-    diagonal = np.einsum("bpp->bp", A)
+    slope = np.array([_dot(column, r) for column in J])
+    diagonal = np.array([_dot(column, column) for column in J])
     # A quantity on a bound, with the slope pushing outwards, stays where it is.
-    held = np.where(slope > 0, p <= low, p >= high) | (diagonal == 0)
+    held = np.where(slope > 0, p <= low, p >= high) | ~(diagonal > 0) | ~np.isfinite(slope)
     scale = np.sqrt(np.where(held, 1.0, diagonal))
-    A = A / scale[:, :, None] / scale[:, None, :]
-    A = np.where(held[:, :, None] | held[:, None, :], 0.0, A)
-    i = np.arange(p.shape[1])
-    A[:, i, i] = 1 + damping[:, None]
-    slope = np.where(held, 0.0, slope / scale)
-    finite = np.isfinite(A.sum(axis=(1, 2)) + slope.sum(axis=1))
-    A = np.where(finite[:, None, None], A, np.eye(p.shape[1]))
-    step = -np.linalg.solve(A, np.where(finite[:, None], slope, 0.0)[..., None])[..., 0] / scale
-    step = np.clip(p + step, low, high) - p
-    return step, np.sqrt(np.sum((scale * step) ** 2, axis=1))
+    A = {
+        (i, j): np.where(held[i] | held[j], 0.0, _dot(J[i], J[j]) / scale[i] / scale[j])
+        for i in range(len(J))
+        for j in range(i)
+    }
+    A |= {(i, i): 1 + damping for i in range(len(J))}
+    step = -_solved(A, np.where(held, 0.0, slope / scale)) / scale
+    step = np.clip(p + np.where(np.isfinite(step), step, 0.0), low, high) - p
+    return step, np.sqrt(np.sum((scale * step) ** 2, axis=0))
+
+
+def _solved(A: dict, b: np.ndarray) -> np.ndarray:
+    """Solutions of many small positive definite systems, by Cholesky's factors.
+
+    `A[i, j]`, i >= j, and `b[i]` hold an entry of all systems each. LAPACK would take them one by
+    one.
+    """
+    n = len(b)
+    L: dict[tuple[int, int], np.ndarray] = {}
+    for i in range(n):
+        for j in range(i + 1):
+            rest = A[i, j] - sum(L[i, k] * L[j, k] for k in range(j))
+            L[i, j] = np.sqrt(rest) if i == j else rest / L[j, j]
+    x = b.copy()
+    for i in range(n):
+        x[i] = (x[i] - sum(L[i, k] * x[k] for k in range(i))) / L[i, i]
+    for i in reversed(range(n)):
+        x[i] = (x[i] - sum(L[k, i] * x[k] for k in range(i + 1, n))) / L[i, i]
+    return x
+
+
+def _dot(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return np.einsum("bn,bn->b", a, b)

@@ -1,0 +1,121 @@
+"""What a newcomer waits for, and how fast the fits are, beside other tools in the same run.
+
+Run by `make bench`. Prints tables and writes them to RESULTS.md beside this file, with date,
+machine and versions. Machines are noisy: every figure is the median of several, side by side.
+"""
+
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from datetime import date
+from importlib.metadata import version
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+
+import numpy as np
+
+ROOT = Path(__file__).parent.parent
+
+
+def main() -> None:
+    versions = ", ".join(f"{name} {version(name)}" for name in ("numpy", "scipy", "sympy"))
+    where = f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}"
+    text = "\n".join(
+        [
+            "# Measured speed",
+            "",
+            f"{date.today()}, {where}, {versions}.",
+            "",
+            *startup(),
+            "",
+            *fits(),
+        ]
+    )
+    print(text)
+    (Path(__file__).parent / "RESULTS.md").write_text(text + "\n")
+
+
+def startup() -> list[str]:
+    """A fresh clone with an empty environment (HOME, PATH) and an empty package cache."""
+    home = Path(tempfile.mkdtemp())
+    clone, environment = home / "clone", {"HOME": str(home), "PATH": os.environ["PATH"]}
+
+    def report() -> None:
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        subprocess.run(["make", "report"], cwd=clone, env=environment, check=True, **quiet)
+
+    try:
+        subprocess.run(["git", "clone", "--quiet", str(ROOT), str(clone)], check=True)
+        rows = [
+            ("first `make report` in a fresh clone, empty cache", 45, seconds(report, 1)),
+            ("second `make report`", 8, seconds(report, 3)),
+            ("`import nummodel`", 0.1, imports("import nummodel")),
+            ("`from nummodel import scaling`", 0.4, imports("from nummodel import scaling")),
+        ]
+    finally:
+        shutil.rmtree(home)
+    return [
+        "| what | goal [s] | measured [s] | measured / goal |",
+        "|---|---|---|---|",
+        *(f"| {what} | {goal:g} | {took:.2f} | {took / goal:.2f} |" for what, goal, took in rows),
+    ]
+
+
+def fits() -> list[str]:
+    """2,000 bootstrap refits of the USL to 7 points, beside a loop of SciPy's curve_fit."""
+    from scipy.optimize import curve_fit
+
+    from nummodel import bootstrap, fit, scaling, study
+
+    points = study.read("specsdm91")
+    law = scaling.usl_throughput
+    base = fit.fit(law, {"N": points.N, "X": points.X})
+    X, _ = bootstrap._parametric(base, 2000, np.random.default_rng(1))
+    start = list(base.estimate.values())
+
+    def usl(N, X1, sigma, kappa):
+        return X1 * N / (1 + sigma * (N - 1) + kappa * N * (N - 1))
+
+    def loop() -> None:
+        for x in X:
+            curve_fit(usl, points.N, x, p0=start, maxfev=10_000)
+
+    ratios, ours, theirs = [], [], []
+    for _ in range(5):
+        ours.append(seconds(lambda: fit.refit(base, X), 1))
+        theirs.append(seconds(loop, 1))
+        ratios.append(theirs[-1] / ours[-1])
+    return [
+        "| 2,000 refits of a 7-point USL | median [s] | times faster than the loop, 5 runs |",
+        "|---|---|---|",
+        f"| loop of `scipy.optimize.curve_fit`, no bounds | {median(theirs):.3f} | 1 |",
+        f"| `fit.refit`, with bounds | {median(ours):.4f} | "
+        f"{median(ratios):.0f} ({min(ratios):.0f} to {max(ratios):.0f}; goal 50) |",
+    ]
+
+
+def seconds(work: Callable[[], None], times: int) -> float:
+    """The median of some runs."""
+    took = []
+    for _ in range(times):
+        start = perf_counter()
+        work()
+        took.append(perf_counter() - start)
+    return median(took)
+
+
+def imports(statement: str) -> float:
+    """The median of five new interpreters, without their own start."""
+    code = f"from time import perf_counter as t; s = t(); {statement}; print(t() - s)"
+    command = [sys.executable, "-c", code]
+    runs = [subprocess.run(command, capture_output=True, text=True) for _ in range(5)]
+    return median(float(run.stdout) for run in runs)
+
+
+if __name__ == "__main__":
+    main()
