@@ -126,14 +126,16 @@ class Fit:
 
     @cached_property
     def variance(self) -> float:
-        """Error variance of a measurement of weight 1, at least that of rounding; NaN if unknown.
+        """Error variance of a measurement of weight 1; NaN without points to spare.
 
-        A figure rounded to +-h is off by h^2/3 in the mean square.
+        At least that of rounding, of the figures and of floats: what is rounded to +-h is off by
+        h^2/3 in the mean square.
         """
         if self.dof <= 0:
             return np.nan
         half = self.half / self.X if self.log else self.half
-        return max(self.rss / self.dof, float(np.mean(self.w * half**2 / 3)))
+        rounding = _rounding(self.X, self.w, self.log) / len(self.X)
+        return max(self.rss / self.dof, float(np.mean(self.w * half**2 / 3)), rounding)
 
     @cached_property
     def at_bound(self) -> dict[str, float]:

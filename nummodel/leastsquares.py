@@ -52,6 +52,10 @@ def solve(
         weight = weight / value if log else weight
         return r, [weight * slope for slope in slopes]
 
+    if not free:
+        with np.errstate(all="ignore"):
+            r, _ = errors(np.empty((0, rows)), np.arange(rows))
+        return Solution(np.empty((rows, 0)), _dot(r, r))
     # Quantities come first and problems second, so that each step works on whole rows.
     p = np.clip(np.broadcast_to(start, (rows, len(free))).T.astype(float), low, high)
     best, least = p.copy(), np.empty(rows)

@@ -61,13 +61,7 @@ def cost(fit: "Fit", target: Target, value: np.ndarray, row: np.ndarray) -> np.n
     known = {n: np.array([v]) for n, v in fit.known.items()} | {fit.law.quantities[0]: fit.N}
     known |= {n: v[row][:, None] for n, v in target.given.items()} | {target.name: value[:, None]}
     X = np.broadcast_to(fit.X, (len(value), len(fit.X)))
-    if target.free:
-        rss = solve(target.law, target.free, known, X, fit.w, start, fit.log, 1e-7).rss
-    else:
-        with np.errstate(divide="ignore"):
-            errors = target.law(**known) - X
-            errors = np.log1p(errors / X) if fit.log else errors
-            rss = np.sum(fit.w * errors**2, axis=1)
+    rss = solve(target.law, target.free, known, X, fit.w, start, fit.log, 1e-7).rss
     return np.maximum(rss - fit.rss, 0.0) / fit.variance
 
 
