@@ -65,11 +65,11 @@ def list_(what) -> None:
 
 
 def _notebooks():
-    from nummodel import report
+    from nummodel import notebook, report
 
     for path in report.notebooks():
-        yield path.stem, report.summary(report.read(path))[0]
-        for parameter in report.parameters(path).values():
+        yield path.stem, notebook.summary(notebook.read(path))[0]
+        for parameter in notebook.parameters(path).values():
             yield f"  -p {parameter.name}={parameter.default}", parameter.help
 
 

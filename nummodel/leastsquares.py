@@ -90,6 +90,65 @@ def solve(
     return Solution(best.T, np.where(np.isfinite(least), least, np.inf))
 
 
+def search(law: Formula, N, X, w, log: bool, free, known) -> dict[str, float]:
+    """The estimates of one problem: the best of the minima that the best points of a coarse grid
+    lead to. Raises ValueError if the law is finite nowhere in the allowed ranges.
+    """
+    unit = np.abs(X).max() or 1.0  # so that the unit of X makes no difference to the search
+    X, known = X / unit, in_unit(law, known, unit)
+    given = {n: np.array([v]) for n, v in known.items()} | {law.quantities[0]: N}
+    start = _starts(law, N, X, w, free, known)
+    found = solve(law, free, given, np.tile(X, (len(start), 1)), w, start, log)
+    best = int(np.argmin(found.rss))
+    values = found.estimate[best]
+    if not np.isfinite(found.rss[best]):
+        raise ValueError(f"no allowed values of {', '.join(free)} give finite {law.result}")
+    # What differs from a bound by rounding alone is on it.
+    allowance = found.rss[best] * (1 + 1e-12) + rounding(X, w, log)
+    for i, name in enumerate(free):
+        for bound in quantity(name)[3:]:
+            if law.is_scale(name) or not np.isfinite(bound) or values[i] == bound:
+                continue
+            rest = tuple(n for n in free if n != name)
+            fixed = given | {name: np.array([bound])}
+            held = solve(law, rest, fixed, X[None], w, np.delete(values, i), log)
+            if held.rss[0] <= allowance:
+                values = np.insert(held.estimate[0], i, bound)
+    return {
+        n: float(v) for n, v in in_unit(law, dict(zip(free, values, strict=True)), 1 / unit).items()
+    }
+
+
+def _starts(law: Formula, N, X, w, free, known, count: int = 4) -> np.ndarray:
+    """The best points of a logarithmic grid over the allowed ranges, a scale in closed form."""
+    scale = next((n for n in free if law.is_scale(n)), None)
+    shapes = [n for n in free if n != scale]
+    axes = []
+    for low, high in (quantity(n)[3:] for n in shapes):
+        steps = np.logspace(-12, 3, 31) if np.isinf(high) else np.logspace(-6, 0, 13) * (high - low)
+        axes.append(low + np.append(0.0, steps))
+    grid = dict(zip(shapes, (g.ravel()[:, None] for g in np.meshgrid(*axes)), strict=True))
+    curve = law(**{law.quantities[0]: N}, **known, **grid, **({scale: 1.0} if scale else {}))
+    curve = np.atleast_2d(curve) * np.sqrt(w)
+    with np.errstate(all="ignore"):
+        X = X * np.sqrt(w)
+        size = (curve @ X) / np.sum(curve**2, axis=1) if scale else np.ones(len(curve))
+        misfit = np.sum((size[:, None] * curve - X) ** 2, axis=1)
+    best = np.argsort(np.where(np.isfinite(misfit), misfit, np.inf))[:count]
+    grid |= {scale: size[:, None]} if scale else {}
+    return np.array([[grid[n][i, 0] for n in free] for i in best])
+
+
+def rounding(X: np.ndarray, w: np.ndarray, log: bool) -> float:
+    """The weighted squares that rounding of floats alone may leave."""
+    return float(w @ ((np.log(X) if log else X) * 2.0**-48) ** 2)
+
+
+def in_unit(law: Formula, values: Mapping[str, float], unit: float) -> dict[str, float]:
+    """Values of a law's quantities when X is measured in units of `unit`."""
+    return {n: v / unit if law.is_scale(n) else v for n, v in values.items()}
+
+
 def _step(p, r, J, damping, low, high) -> tuple[np.ndarray, np.ndarray]:
     """The damped step that stays within bounds, and its length in the unit of the errors."""
     slope = np.array([_dot(column, r) for column in J])

@@ -4,39 +4,21 @@ Every step is a plain function: `plan` turns what was asked for into runs and re
 run, `execute` carries out one run, `report` does all of them and writes the index.
 """
 
-import ast
 import json
-import sys
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from errno import EISDIR
 from functools import cached_property
-from math import inf, isfinite
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 from nummodel import claims, data
 from nummodel.errors import InputError
-from nummodel.nomenclature import QUANTITIES
+from nummodel.notebook import KERNEL, papermill, parameters, read, summary, value_of
 
-# jsonschema, which reads notebooks, tries this optional checker of web addresses, whose grammar
-# takes two seconds to build and which no notebook needs.
-sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
-
-KERNEL = "python3"
 STAMP = "nummodel_run"  # an executed notebook's metadata that tell how its run went
 MARKER = "papermill-error-cell-tag"
-
-
-@dataclass(frozen=True)
-class Parameter:
-    """A line of a notebook's parameters cell."""
-
-    name: str
-    type: str
-    default: str
-    help: str
 
 
 @dataclass(frozen=True)
@@ -92,30 +74,6 @@ def find(name: str) -> Path:
     raise InputError(f"{name}: no such notebook, expected a path or one of: {names}")
 
 
-def read(path: Path) -> Any:
-    """A notebook file. Raises InputError if it is none."""
-    import nbformat
-
-    try:
-        return nbformat.read(path, as_version=4)
-    except Exception as error:  # nbformat has no common ancestor for what it raises
-        reason = str(error).splitlines()[0][:80]
-        raise InputError(
-            f"{path}: not a notebook ({reason}), expected JSON of nbformat 4"
-        ) from None
-
-
-def parameters(path: Path) -> dict[str, Parameter]:
-    """What a notebook can be told, from its cell tagged `parameters`."""
-    notebook = read(path)
-    notebook.metadata.setdefault("kernelspec", {"name": KERNEL, "display_name": "Python 3"})
-    notebook.metadata.setdefault("language_info", {"name": "python"})
-    return {
-        name: Parameter(name, p["inferred_type_name"], p["default"], p["help"])
-        for name, p in _papermill().inspect_notebook(notebook).items()
-    }
-
-
 def plan(names: list[str], given: list[str]) -> list[Run]:
     """Runs of the named notebooks (all, if none is named) with the parameters "name=value".
 
@@ -138,7 +96,7 @@ def plan(names: list[str], given: list[str]) -> list[Run]:
             names_ = sorted({n for path in paths for n in known[path]})
             raise InputError(f"unknown parameter {name!r}, expected one of: {', '.join(names_)}")
         for path in takers:
-            values[path][name] = _value(known[path][name], text)
+            values[path][name] = value_of(known[path][name], text)
     return [Run(path, values[path]) for path in paths]
 
 
@@ -180,7 +138,7 @@ def execute_run(run: Run, folder: Path) -> Outcome:
     """Execute one notebook into `folder` and make its page; a failure is part of the outcome."""
     from traitlets.config import Config
 
-    papermill = _papermill()
+    library = papermill()
     part = folder / f".{run.name}.part.ipynb"
     # Loopback needs no encryption; unasked, ipykernel warns of that in every notebook. A kernel
     # that has run its last cell has nothing to save: asked politely it takes another second.
@@ -192,8 +150,8 @@ def execute_run(run: Run, folder: Path) -> Outcome:
     options |= {"request_save_on_cell_execute": False, "autosave_cell_every": 0}
     start, error = perf_counter(), ""
     try:
-        papermill.execute_notebook(run.notebook, part, run.parameters, config=config, **options)
-    except papermill.PapermillExecutionError as failure:
+        library.execute_notebook(run.notebook, part, run.parameters, config=config, **options)
+    except library.PapermillExecutionError as failure:
         error = f"{failure.ename}: {failure.evalue}"
     except Exception as failure:  # a dead kernel, a full disk: this run fails, the others go on
         error = f"{type(failure).__name__}: {failure}"
@@ -223,24 +181,6 @@ def write(path: Path, text: str) -> None:
     part = path.with_name(f".{path.name}.part")
     part.write_text(text, encoding="utf-8")
     part.replace(path)
-
-
-def summary(notebook: Any) -> tuple[str, str]:
-    """The question that is a notebook's title, and the paragraph that answers it."""
-    text = next((c.source for c in notebook.cells if c.cell_type == "markdown"), "")
-    title, _, rest = text.partition("\n")
-    return title.lstrip("# ").strip(), rest.strip().partition("\n\n")[0].replace("\n", " ")
-
-
-def _papermill():
-    """papermill, without a fault of what it stands on."""
-    import papermill
-    from nbclient.output_widget import OutputWidget
-
-    # A slider's cell sometimes never ends: nbclient sends on the channel that it listens on, and
-    # misses the reply (nbclient #312). What it sends is a copy that only a browser needs.
-    OutputWidget.sync_state = lambda self: None  # type: ignore[method-assign]
-    return papermill
 
 
 def _paged(outcome: Outcome, folder: Path) -> Outcome:
@@ -276,64 +216,3 @@ def _refuse_unwritable(folder: Path) -> None:
                 raise IsADirectoryError(EISDIR, f"{name} is a folder")
     except OSError as error:
         raise InputError(f"{folder}: {error.strerror}, expected a writable folder") from None
-
-
-def _value(parameter: Parameter, text: str) -> Any:
-    """A parameter's value from the command line, of the type that the notebook declares."""
-    kind = parameter.type if parameter.type in TYPES else _type_of(parameter.default)
-    read_as = TYPES[kind]
-    try:
-        value = read_as(text)
-        low, high = QUANTITIES[parameter.name][3:] if parameter.name in QUANTITIES else (-inf, inf)
-        if kind in ("int", "float") and not (isfinite(value) and low <= value <= high):
-            raise ValueError
-    except ValueError:
-        example = parameter.default.replace('"', "").replace(" ", "")
-        raise InputError(
-            f"parameter {parameter.name} is {text!r}, expected {kind}"
-            f"{_range_of(parameter.name)}, as in {parameter.name}={example}"
-        ) from None
-    return value
-
-
-def _range_of(name: str) -> str:
-    if name not in QUANTITIES:
-        return ""
-    low, high = QUANTITIES[name][3:]
-    return f" of at least {low:g}" + (f" and at most {high:g}" if isfinite(high) else "")
-
-
-def _type_of(default: str) -> str:
-    """The type of a parameter that declares none: that of its default."""
-    try:
-        name = type(ast.literal_eval(default)).__name__
-    except (ValueError, SyntaxError):
-        name = "str"
-    return name if name in TYPES else "str"
-
-
-def _truth(text: str) -> bool:
-    if text.lower() not in ("true", "false"):
-        raise ValueError
-    return text.lower() == "true"
-
-
-def _list(text: str) -> list:
-    """Numbers or words between commas, with or without brackets."""
-    inner = text.strip().removeprefix("[").removesuffix("]")
-    if any(c in inner for c in "[]{}"):
-        raise ValueError
-    return [_item(item.strip().strip("'\"")) for item in inner.split(",") if item.strip()]
-
-
-def _item(text: str) -> int | float | str:
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            pass
-    return text
-
-
-#: How a parameter of each type that a notebook may declare is read.
-TYPES: dict[str, Any] = {"int": int, "float": float, "str": str, "bool": _truth, "list": _list}

@@ -8,11 +8,11 @@ import re
 
 import pytest
 
-from nummodel import claims, report
+from nummodel import claims, notebook, report
 from nummodel.report import Run
 
 PATHS = report.notebooks()
-NOTEBOOKS = {path.stem: report.read(path) for path in PATHS}
+NOTEBOOKS = {path.stem: notebook.read(path) for path in PATHS}
 EXERCISES = {
     f"{path.stem} {i}": (path, exercise)
     for path in PATHS
@@ -51,7 +51,7 @@ def test_file_is_formatted_so_that_a_change_is_a_small_diff(name):
 def test_opening(name):
     """A question, its answer, typed parameters with a meaning, then the imports."""
     opening, parameters, imports = NOTEBOOKS[name].cells[:3]
-    title, answer = report.summary(NOTEBOOKS[name])
+    title, answer = notebook.summary(NOTEBOOKS[name])
     assert opening.source.startswith("# ") and title.endswith("?")
     assert re.search(r"\d", answer), "the first paragraph answers with a number"
     assert parameters.metadata["tags"] == ["parameters"]
@@ -83,7 +83,7 @@ def test_exercises_are_shown_under_try(name):
     exercises = NOTEBOOKS[name].metadata["nummodel"]["exercises"]
     (shown,) = (c.source for c in NOTEBOOKS[name].cells if c.source.startswith("## Try"))
     assert len(exercises) >= 2
-    known = report.parameters(next(path for path in PATHS if path.stem == name))
+    known = notebook.parameters(next(path for path in PATHS if path.stem == name))
     for exercise in exercises:
         assert exercise["question"] in shown
         assert exercise["expect"] and set(exercise["parameters"]) <= set(known)

@@ -14,6 +14,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from nummodel import pages, report
 from nummodel.errors import InputError
+from nummodel.notebook import read
 from nummodel.report import Run
 
 OUTSIDE = re.compile(
@@ -69,7 +70,7 @@ def test_a_failed_claim_is_kept_with_its_row(mixed):
     folder, _ = mixed
     got = json.loads((folder / "claims.json").read_text())
     assert [(c["run"], c["ok"]) for c in got] == [("good", True), ("missing", False)]
-    executed = report.read(folder / "missing.ipynb")
+    executed = read(folder / "missing.ipynb")
     assert [bool(cell.outputs) for cell in executed.cells[-2:]] == [True, False]
 
 

@@ -1,0 +1,130 @@
+"""Notebook files: what one says of itself, and what it can be told."""
+
+import ast
+import sys
+from dataclasses import dataclass
+from math import inf, isfinite
+from pathlib import Path
+from typing import Any
+
+from nummodel.errors import InputError
+from nummodel.nomenclature import QUANTITIES
+
+# jsonschema, which reads notebooks, tries this optional checker of web addresses, whose grammar
+# takes two seconds to build and which no notebook needs.
+sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
+
+KERNEL = "python3"
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A line of a notebook's parameters cell."""
+
+    name: str
+    type: str
+    default: str
+    help: str
+
+
+def read(path: Path) -> Any:
+    """A notebook file. Raises InputError if it is none."""
+    import nbformat
+
+    try:
+        return nbformat.read(path, as_version=4)
+    except Exception as error:  # nbformat has no common ancestor for what it raises
+        reason = str(error).splitlines()[0][:80]
+        raise InputError(
+            f"{path}: not a notebook ({reason}), expected JSON of nbformat 4"
+        ) from None
+
+
+def summary(notebook: Any) -> tuple[str, str]:
+    """The question that is a notebook's title, and the paragraph that answers it."""
+    text = next((c.source for c in notebook.cells if c.cell_type == "markdown"), "")
+    title, _, rest = text.partition("\n")
+    return title.lstrip("# ").strip(), rest.strip().partition("\n\n")[0].replace("\n", " ")
+
+
+def parameters(path: Path) -> dict[str, Parameter]:
+    """What a notebook can be told, from its cell tagged `parameters`."""
+    notebook = read(path)
+    notebook.metadata.setdefault("kernelspec", {"name": KERNEL, "display_name": "Python 3"})
+    notebook.metadata.setdefault("language_info", {"name": "python"})
+    return {
+        name: Parameter(name, p["inferred_type_name"], p["default"], p["help"])
+        for name, p in papermill().inspect_notebook(notebook).items()
+    }
+
+
+def value_of(parameter: Parameter, text: str) -> Any:
+    """A parameter's value from the command line, of the type that the notebook declares."""
+    kind = parameter.type if parameter.type in TYPES else _type_of(parameter.default)
+    read_as = TYPES[kind]
+    try:
+        value = read_as(text)
+        low, high = QUANTITIES[parameter.name][3:] if parameter.name in QUANTITIES else (-inf, inf)
+        if kind in ("int", "float") and not (isfinite(value) and low <= value <= high):
+            raise ValueError
+    except ValueError:
+        example = parameter.default.replace('"', "").replace(" ", "")
+        raise InputError(
+            f"parameter {parameter.name} is {text!r}, expected {kind}"
+            f"{_range_of(parameter.name)}, as in {parameter.name}={example}"
+        ) from None
+    return value
+
+
+def _range_of(name: str) -> str:
+    if name not in QUANTITIES:
+        return ""
+    low, high = QUANTITIES[name][3:]
+    return f" of at least {low:g}" + (f" and at most {high:g}" if isfinite(high) else "")
+
+
+def _type_of(default: str) -> str:
+    """The type of a parameter that declares none: that of its default."""
+    try:
+        name = type(ast.literal_eval(default)).__name__
+    except (ValueError, SyntaxError):
+        name = "str"
+    return name if name in TYPES else "str"
+
+
+def _truth(text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise ValueError
+    return text.lower() == "true"
+
+
+def _list(text: str) -> list:
+    """Numbers or words between commas, with or without brackets."""
+    inner = text.strip().removeprefix("[").removesuffix("]")
+    if any(c in inner for c in "[]{}"):
+        raise ValueError
+    return [_item(item.strip().strip("'\"")) for item in inner.split(",") if item.strip()]
+
+
+def _item(text: str) -> int | float | str:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            pass
+    return text
+
+
+#: How a parameter of each type that a notebook may declare is read.
+TYPES: dict[str, Any] = {"int": int, "float": float, "str": str, "bool": _truth, "list": _list}
+
+
+def papermill():
+    """papermill, without a fault of what it stands on."""
+    import papermill as library
+    from nbclient.output_widget import OutputWidget
+
+    # A slider's cell sometimes never ends: nbclient sends on the channel that it listens on, and
+    # misses the reply (nbclient #312). What it sends is a copy that only a browser needs.
+    OutputWidget.sync_state = lambda self: None  # type: ignore[method-assign]
+    return library
