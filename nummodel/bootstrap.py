@@ -61,7 +61,10 @@ def _pairs(fit: Fit, count: int, random: np.random.Generator):
 def _moved(fit: Fit, error: np.ndarray):
     """The curve with errors of the size that each point's weight gives them."""
     curve = fit.at(fit.N)
-    return (curve * np.exp(error) if fit.log else curve + error * _size(fit)), 1.0
+    X = curve * np.exp(error) if fit.log else curve + error * _size(fit)
+    if fit.weights == "relative" and not (X > 0).all():
+        raise ValueError("bootstrap: errors this large make X negative; log weights do not")
+    return X, 1.0
 
 
 def _size(fit: Fit) -> np.ndarray:

@@ -180,6 +180,8 @@ class Fit:
         import pandas as pd
 
         N = np.atleast_1d(np.asarray(N, dtype=float))
+        if not (N > 0).all():
+            raise ValueError(f"curve: {self.law.quantities[0]} must be positive")
         low, high = profile.interval(self, profile.height(self, N), level)
         return pd.DataFrame({"N": N, "value": self.at(N), "low": low, "high": high})
 
@@ -222,16 +224,19 @@ class Fit:
         the curve's interval never reaches is infinite.
         """
         top = self.peak()
-        N = np.geomspace(1.0, top[0] if top else 1e3 * self.N.max(), 400)
+        end = 10 * max(top[0], self.N.max()) if top else 1e3 * self.N.max()
+        N = np.geomspace(1e-3 * min(1.0, self.N.min()), end, 600)
         frame = self.curve(N, level)
-        reached = [_first(N, frame[column].to_numpy(), X) for column in ("value", "high", "low")]
-        return None if not np.isfinite(reached[0]) else (reached[0], reached[1], reached[2])
+        load, low, high = (_first(N, frame[c].to_numpy(), X) for c in ("value", "high", "low"))
+        if self.dof <= 0:
+            low = high = np.nan
+        return None if np.isinf(load) else (load, low, high)
 
     def remarks(self, level: float = 0.95) -> list[str]:
         """What a reader of the estimates must know, in sentences."""
         found = []
         if self.dof == 0:
-            found.append("no points to spare, so no errors: it passes through the points")
+            found.append("no points to spare, so there are no errors")
         for name, bound in self.at_bound.items():
             found.append(self._on_bound(name, bound))
         first = self.N.min() == self.N
@@ -280,13 +285,16 @@ class Fit:
         left = len(loads) - (counts == 1).any()  # different loads without a lonely one
         if n <= len(self.free) + 2 or left < len(self.free):
             return np.nan
-        if n > 200:  # from the leverages of the points: one of so many hardly moves the others
-            Q = np.linalg.qr(self._slopes)[0]
-            return float(np.sqrt(np.mean((self.residuals / (1 - np.sum(Q**2, axis=1))) ** 2)))
-        found = refit(self, np.tile(self.X, (n, 1)), 1 - np.eye(n))
+        # Of many points, those that hardly move the curve are left out by their leverage.
+        leverage = np.sum(np.linalg.qr(self._slopes)[0] ** 2, axis=1) if n > 200 else np.ones(n)
+        errors = self.residuals / np.where(leverage < 0.05, 1 - leverage, 1.0)
+        out = np.flatnonzero(leverage >= 0.05)
+        found = refit(self, np.tile(self.X, (len(out), 1)), 1 - np.eye(n)[out])
         values = {name: found[:, i] for i, name in enumerate(self.free)}
-        fitted = self.law(**{self.law.quantities[0]: self.N}, **self.known, **values)
-        return float(np.sqrt(np.mean((self.X - fitted) ** 2)))
+        errors[out] = self.X[out] - self.law(
+            **{self.law.quantities[0]: self.N[out]}, **self.known, **values
+        )
+        return float(np.sqrt(np.mean(errors**2)))
 
     @property
     def inner(self) -> tuple[str, ...]:
@@ -338,4 +346,4 @@ def _first(N: np.ndarray, curve: np.ndarray, X: float) -> float:
     if not len(above):
         return np.inf
     i = int(above[0])
-    return float(N[0] if i == 0 else np.interp(X, curve[i - 1 : i + 1], N[i - 1 : i + 1]))
+    return float(0.0 if i == 0 else np.interp(X, curve[i - 1 : i + 1], N[i - 1 : i + 1]))

@@ -97,7 +97,7 @@ def search(law: Formula, N, X, w, log: bool, free, known) -> dict[str, float]:
     unit = np.abs(X).max() or 1.0  # so that the unit of X makes no difference to the search
     X, known = X / unit, in_unit(law, known, unit)
     given = {n: np.array([v]) for n, v in known.items()} | {law.quantities[0]: N}
-    start = _starts(law, N, X, w, free, known)
+    start = _starts(law, N, X, w, log, free, known)
     found = solve(law, free, given, np.tile(X, (len(start), 1)), w, start, log)
     best = int(np.argmin(found.rss))
     values = found.estimate[best]
@@ -119,7 +119,7 @@ def search(law: Formula, N, X, w, log: bool, free, known) -> dict[str, float]:
     }
 
 
-def _starts(law: Formula, N, X, w, free, known, count: int = 4) -> np.ndarray:
+def _starts(law: Formula, N, X, w, log: bool, free, known, count: int = 4) -> np.ndarray:
     """The best points of a logarithmic grid over the allowed ranges, a scale in closed form."""
     scale = next((n for n in free if law.is_scale(n)), None)
     shapes = [n for n in free if n != scale]
@@ -129,11 +129,15 @@ def _starts(law: Formula, N, X, w, free, known, count: int = 4) -> np.ndarray:
         axes.append(low + np.append(0.0, steps))
     grid = dict(zip(shapes, (g.ravel()[:, None] for g in np.meshgrid(*axes)), strict=True))
     curve = law(**{law.quantities[0]: N}, **known, **grid, **({scale: 1.0} if scale else {}))
-    curve = np.atleast_2d(curve) * np.sqrt(w)
+    curve, root_w = np.atleast_2d(curve), np.sqrt(w)
     with np.errstate(all="ignore"):
-        X = X * np.sqrt(w)
-        size = (curve @ X) / np.sum(curve**2, axis=1) if scale else np.ones(len(curve))
-        misfit = np.sum((size[:, None] * curve - X) ** 2, axis=1)
+        if log:
+            errors = np.log(X / curve)
+            size = np.exp(np.average(errors, axis=1, weights=w)) if scale else np.ones(len(curve))
+            misfit = np.sum((root_w * (errors - np.log(size)[:, None])) ** 2, axis=1)
+        else:
+            size = curve @ (w * X) / (curve**2 @ w) if scale else np.ones(len(curve))
+            misfit = np.sum((root_w * (size[:, None] * curve - X)) ** 2, axis=1)
     best = np.argsort(np.where(np.isfinite(misfit), misfit, np.inf))[:count]
     grid |= {scale: size[:, None]} if scale else {}
     return np.array([[grid[n][i, 0] for n in free] for i in best])

@@ -19,11 +19,16 @@ if TYPE_CHECKING:
     from nummodel.fit import Fit
 
 
+#: An end this many times beyond the estimate, or the measurements, is as good as infinite.
+FAR = 1e9
+
+
 class Target(NamedTuple):
     """A quantity that is asked for: `law` has it as the argument `name`.
 
     `value` is its estimate, `given` what else the law has to be told, both with a row for each
-    value asked for at once; `free` is what is left to fit.
+    value asked for at once; `free` is what is left to fit. An `inverse` one may be infinite, and is
+    searched for by its reciprocal.
     """
 
     law: Formula
@@ -31,6 +36,7 @@ class Target(NamedTuple):
     value: np.ndarray
     given: dict[str, np.ndarray]
     free: tuple[str, ...]
+    inverse: bool = False
 
 
 def of(fit: "Fit", name: str) -> Target:
@@ -45,8 +51,11 @@ def of(fit: "Fit", name: str) -> Target:
     if asked is None or not set(asked.quantities) & set(fit.free):
         raise ValueError(f"{fit.law.__name__} has no {name}")  # type: ignore[attr-defined]
     law, gone = _through(fit.law, asked, fit.free)
-    value = np.array([asked(**{n: fit.values[n] for n in asked.quantities})])
-    return Target(law, name, value, {}, tuple(n for n in fit.free if n != gone))
+    best = abs(asked(**{n: fit.values[n] for n in asked.quantities}))  # 1/-0 is -inf
+    if np.isnan(best):  # sigma = 1 without exchange: the curve is flat
+        best = np.inf if name == "N_opt" else float(fit.at(1.0))
+    left = tuple(n for n in fit.free if n != gone)
+    return Target(law, name, np.array([best]), {}, left, inverse=True)
 
 
 def height(fit: "Fit", N: np.ndarray) -> Target:
@@ -82,27 +91,43 @@ def interval(fit: "Fit", target: Target, level: float) -> tuple[np.ndarray, np.n
         nothing = np.full(len(target.value), np.nan)
         return nothing, nothing
     low, high = quantity(target.name)[3:]
-    return _end(fit, target, level, low), _end(fit, target, level, high)
+    if target.inverse:
+        with np.errstate(divide="ignore"):
+            top = 1 / low if low else np.inf
+            ends = [1 / _end(fit, target, level, side, top) for side in (1, -1)]
+    else:
+        ends = [_end(fit, target, level, -1, low), _end(fit, target, level, 1, high)]
+    lower, upper = (np.clip(end, low, high) for end in ends)
+    size = {"X": fit.X.max(), "N": fit.N.max()}.get(target.name[0], 1.0)
+    beyond = FAR * np.maximum(np.where(np.isfinite(target.value), target.value, 0.0), size)
+    return lower, np.where(upper > beyond, np.inf, upper)
 
 
-def _end(fit: "Fit", target: Target, level: float, bound: float) -> np.ndarray:
-    """The end of the interval on the side of `bound`."""
+def _end(fit: "Fit", target: Target, level: float, side: int, bound: float) -> np.ndarray:
+    """The end of the interval on one side (-1 down, 1 up) of the value, or of its reciprocal."""
     from scipy.optimize.elementwise import find_root
 
     t = quantile(level, fit.dof)
-    far = 1e9 * max(fit.N.max(), fit.X.max())  # as good as infinity
-    near = np.minimum(target.value, far)
-    side = 1.0 if bound > near.min() else -1.0
+    inside = np.clip(target.value, *quantity(target.name)[3:])
+    with np.errstate(divide="ignore"):
+        near = 1 / inside if target.inverse else inside
+    bound = 0.0 if target.inverse and side < 0 else bound
 
     def excess(distance, row):
         row = row.astype(int)
-        F = cost(fit, target, near[row] + side * distance, row)
+        value = near[row] + side * distance
+        with np.errstate(divide="ignore"):
+            F = cost(fit, target, 1 / value if target.inverse else value, row)
         return np.sqrt(np.nan_to_num(F, nan=1e300, posinf=1e300)) - t
 
     room = np.maximum(side * (bound - near), 0.0)
     end, inner, outer = room.copy(), np.zeros(len(near)), np.full(len(near), np.nan)
-    step = np.minimum(np.where(near == 0, 1e-9, 1e-3 * np.abs(near)), room)
-    rows = np.flatnonzero((room > 0) & (target.value != bound))
+    first = 1e-15 / (max(fit.N.max(), fit.X.max()) if target.inverse else 1e-6)
+    step = np.minimum(np.where(near == 0, first, 1e-3 * np.abs(near)), room)
+    # An estimate beyond the range has been moved to its bound, which may be too far already.
+    moved = np.flatnonzero((inside != target.value) & (room > 0))
+    room[moved] = end[moved] = np.where(excess(0 * room[moved], moved) > 0, 0.0, room[moved])
+    rows = np.flatnonzero(room > 0)
     for _ in range(100):  # outwards, until a step costs too much
         if not len(rows):
             break
@@ -117,8 +142,9 @@ def _end(fit: "Fit", target: Target, level: float, bound: float) -> np.ndarray:
         step[rows] = np.minimum(factor * step[rows], room[rows])
     found = np.flatnonzero(np.isfinite(outer))
     if len(found):
-        end[found] = find_root(excess, (inner[found], outer[found]), args=(found,)).x
-    return np.where(np.isinf(end), bound, near + side * end)
+        root = find_root(excess, (inner[found], outer[found]), args=(found,))
+        end[found] = np.where(root.success, root.x, outer[found])  # too far rather than too near
+    return np.abs(near + side * end)  # a negative zero has the wrong infinity as its reciprocal
 
 
 def _inside(name: str, value: float) -> float:

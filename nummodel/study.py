@@ -151,8 +151,9 @@ def text(result: dict[str, Any], level: float) -> str:
             lines.append(f"  AICc    {law['aicc']:>12.1f}")
             lines.append(f"  leave-one-out error {law['loo_rmse']:.4g}")
         for p in law["predictions"]:
-            inside = p["low"] is not None and p["low"] <= p["observed"] <= p["high"]
-            verdict = "" if p["low"] is None else ("  inside" if inside else "  outside")
+            low, high = (-np.inf if p["low"] is None else p["low"], p["high"] or np.inf)
+            verdict = "  inside" if low <= p["observed"] <= high else "  outside"
+            verdict = "" if p["low"] is None and p["high"] is None else verdict
             lines.append(
                 f"  at {p['N']:<6g}{p['value']:>11.5g}  {_span(p['low'], p['high'])}"
                 f"  observed {p['observed']:.5g}{verdict}"
@@ -214,9 +215,10 @@ def _contradicted(fits: dict[str, Fit], chosen: str) -> list[str]:
     """A warning, if another law predicts left-out points much better than the chosen one."""
     scores = {name: f.loo_rmse for name, f in fits.items() if np.isfinite(f.loo_rmse)}
     other = min(scores, key=scores.__getitem__, default=chosen)
-    if chosen not in scores or scores[other] > scores[chosen] / 2:
+    noise = 1e-9 * fits[chosen].X.mean()
+    if chosen not in scores or scores[chosen] <= 2 * scores[other] + noise:
         return []
-    ratio = scores[chosen] / scores[other]
+    ratio = scores[chosen] / max(scores[other], noise)
     return [f"{other} predicts points that are left out {ratio:.1f} times better than {chosen}"]
 
 

@@ -319,3 +319,16 @@ def test_data_that_only_fall_are_called_neither_linear_nor_superlinear(tmp_path)
     got = result("fit", write(tmp_path, text))
     assert got["chosen"] == "usl" and "amdahl goes" in got["why"]
     assert "superlinear" not in " ".join(got["warnings"])
+
+
+@pytest.mark.parametrize("weights", ["absolute", "relative", "log"])
+@pytest.mark.parametrize("rule", ["constant", "line", "collapse"])
+def test_degenerate_data_have_an_answer(tmp_path, rule, weights):
+    N = [1, 50, 100, 150, 200, 250] if rule == "collapse" else [1, 2, 3, 4, 5, 6, 7]
+    X = {"constant": [50] * 7, "line": [100 * n for n in N], "collapse": [100, 30, 14, 11, 7, 6.1]}
+    text = "N,X\n" + "".join(f"{n},{x}\n" for n, x in zip(N, X[rule], strict=True))
+    path = write(tmp_path, text)
+    held = ("--holdout", "N<2") if rule == "collapse" else ()
+    result("fit", path, "--weights", weights, *held)
+    done = nummodel("fit", path, "--weights", weights, *held)
+    assert done.returncode == 0 and "chosen" in done.stdout

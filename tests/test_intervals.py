@@ -144,6 +144,46 @@ def test_a_bound_makes_an_interval_one_sided():
     assert result.interval("N_opt")[0] == pytest.approx(84.813, rel=1e-3)
 
 
+@pytest.mark.parametrize("unit", [1e-6, 1e3, 1e9])
+def test_the_unit_of_X_does_not_matter_where_a_peak_is_infinite(unit):
+    x, y = map(np.asarray, points(CASES["usl_raytracer_nls"]))
+    one, other = (fit(LAWS["usl"], {"N": x, "X": y * s}) for s in (1.0, unit))
+    assert other.interval("N_opt") == pytest.approx(one.interval("N_opt"), rel=1e-6)
+    scaled = np.array(one.interval("X_max")) * unit
+    assert other.interval("X_max") == pytest.approx(scaled, rel=1e-6)
+
+
+@pytest.mark.parametrize("X", [np.full(7, 50.0), 100 * N7**-0.5, 100 * N7, 60 * N7**1.1])
+@pytest.mark.parametrize("noise", [0.0, 0.05])
+def test_no_peak_is_an_answer(X, noise):
+    """Constant, falling, linear and superlinear points: intervals exist and keep to their range."""
+    X = X * np.exp(noise * np.random.default_rng(3).standard_normal(7))
+    result = fit(LAWS["usl"], {"N": N7, "X": X}, "log")
+    low, high = result.interval("N_opt")
+    assert 1 <= low <= high
+    assert 0 < result.interval("X_max")[0] <= result.interval("X_max")[1]
+    curve = result.curve([0.5, 1e6])
+    assert (curve["low"] <= curve["value"]).all() and (curve["value"] <= curve["high"]).all()
+
+
+def test_random_intervals_against_a_grid_of_the_profile():
+    """Near bounds too; the grid knows nothing of the solver: it fits nothing but a line."""
+    kappas, sigmas = np.linspace(0, 0.004, 401), np.linspace(0, 0.3, 601)
+    for seed in range(6):
+        measured = simulated(seed, noise=0.05, kappa=0.0002)
+        result = fit(LAWS["usl"], measured, "log")
+        shape = np.log(LAWS["usl"](
+            N=N7, X1=1.0, sigma=sigmas[None, :, None], kappa=kappas[:, None, None]
+        ))  # fmt: skip
+        errors = np.log(measured["X"]) - shape
+        rss = np.sum((errors - errors.mean(axis=-1, keepdims=True)) ** 2, axis=-1)
+        limit = rss.min() * (1 + F.ppf(0.95, 1, 4) / 4)
+        for name, axis, grid in (("kappa", 1, kappas), ("sigma", 0, sigmas)):
+            inside = grid[rss.min(axis=axis) <= limit]
+            step = grid[1] - grid[0]
+            assert result.interval(name) == pytest.approx((inside[0], inside[-1]), abs=1.5 * step)
+
+
 def test_what_a_law_lacks_is_refused():
     result = fit(LAWS["amdahl"], simulated(1))
     for name in ("N_opt", "kappa", "beauty"):
@@ -166,6 +206,21 @@ def test_the_load_for_a_throughput():
     assert result.curve(low).loc[0, "high"] == pytest.approx(1500, rel=1e-3)
     assert result.curve(high).loc[0, "low"] == pytest.approx(1500, rel=1e-3)
     assert result.load_for(2500.0) is None
+    small = fit(LAWS["usl"], {"N": N7 / 20, "X": simulated(1)["X"]})
+    load, low, high = small.load_for(30.0)
+    assert low < load < high < 1 and small.at(load) == pytest.approx(30, rel=1e-3)
+    exact = fit(LAWS["amdahl"], {"N": [1, 2], "X": [10, 19]})
+    assert np.isnan(exact.load_for(15)[1:]).all()
+
+
+def test_a_lonely_point_is_left_out_in_earnest_among_many():
+    N = np.append(np.tile(np.arange(1.0, 11), 21), 1000.0)
+    noise = np.exp(0.1 * np.random.default_rng(1).standard_normal(len(N)))
+    result = fit(LAWS["usl"], {"N": N, "X": LAWS["usl"](N, 100.0, 0.05, 0.001) * noise}, "log")
+    keep = np.arange(len(N)) < len(N) - 1
+    less = fit(LAWS["usl"], {"N": N[keep], "X": result.X[keep]}, "log")
+    lonely = (result.X[-1] - less.at(1000.0)) ** 2
+    assert result.loo_rmse**2 * len(N) >= lonely
 
 
 def test_one_point_can_be_asked_for():
@@ -296,7 +351,7 @@ def test_few_points_that_fall_are_not_left_to_a_law_that_cannot():
         fits = {law: of_case(name, law) for law in LAWS}
         scores = {law: compare.aicc(f) for law, f in fits.items()}
         assert compare.choose(fits)[0] == "usl"
-    assert min(scores, key=scores.__getitem__) != "usl"
+        assert min(scores, key=scores.__getitem__) != "usl"
     falling = {law: fit(LAWS[law], {"N": N7, "X": 100 * N7**-0.5}) for law in LAWS}
     assert compare.choose(falling)[0] == "usl"
 
