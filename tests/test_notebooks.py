@@ -149,3 +149,14 @@ def test_every_figure_is_on_the_page_with_alternative_text(name, outcomes):
 def test_formulas_are_drawn_by_the_browser_itself(name, outcomes):
     page = (outcomes[name][1] / f"{name}.html").read_text()
     assert "<math" in page and r"\frac" not in page and "MathJax" not in page
+
+
+@pytest.mark.parametrize("rows", [2, 3, 6])
+def test_any_csv_becomes_a_report(rows, tmp_path, monkeypatch):
+    """Named relative to where the command runs; however few its rows."""
+    monkeypatch.chdir(tmp_path)
+    table = ["threads,tps", "1,10", "2,19", "4,33", "8,52", "16,60", "32,58"][: rows + 1]
+    (tmp_path / "mine.csv").write_text("\n".join(table) + "\n")
+    (run,) = report.plan(["21"], ["file=mine.csv", "weights=log"])
+    outcome = report.execute_run(run, tmp_path)
+    assert outcome.error == ""
