@@ -50,13 +50,15 @@ def cell(name: str, truth: dict, n: int, noise: float, replicates: int, random, 
     X = exact * np.exp(noise * random.standard_normal((replicates, n)))
     base = fit(law, {"N": N, "X": exact}, weights)
     w = X**-2.0 if weights == "relative" else np.ones_like(X)
-    start = np.array([true[q] for q in base.free])
+    # Searched from one place for all truths, as a user would who knows none.
+    begin = {"X1": X[:, 0] / N[0], "sigma": np.full(replicates, 0.05), "kappa": 1e-3}
+    start = np.column_stack([np.broadcast_to(begin[q], replicates) for q in base.free])
     best = solve(law, base.free, {"N": N}, X, w, start, base.log)
     distance = _standard_errors(base, noise, true)
     near = any(d < 3 for d in distance)
     threshold = F.ppf(0.95, 1, base.dof)
     for quantity, target, value in _asked(base, true, N):
-        rest = np.array([true[q] for q in target.free])
+        rest = best.estimate[:, [base.free.index(q) for q in target.free]]
         known = {"N": N, target.name: np.array([value])} | {
             q: v[None, :] for q, v in target.given.items()
         }
