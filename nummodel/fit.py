@@ -7,7 +7,6 @@ a one-sided interval and no standard error.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,9 +23,6 @@ if TYPE_CHECKING:
 
 #: Ways in which the error of a measurement may depend on its size; an array is another.
 KINDS = ("absolute", "relative", "log")
-
-#: Two estimates with a correlation above this are said to trade off.
-TRADING = 0.98
 
 
 def fit(
@@ -224,58 +220,8 @@ class Fit:
         the curve's interval never reaches is infinite.
         """
         top = self.peak()
-        end = 10 * max(top[0], self.N.max()) if top else 1e3 * self.N.max()
-        N = np.geomspace(1e-3 * min(1.0, self.N.min()), end, 600)
-        frame = self.curve(N, level)
-        load, low, high = (_first(N, frame[c].to_numpy(), X) for c in ("value", "high", "low"))
-        if self.dof <= 0:
-            low = high = np.nan
+        load, low, high = profile.load(self, X, 10 * top[0] if top else 0.0, level)
         return None if np.isinf(load) else (load, low, high)
-
-    def remarks(self, level: float = 0.95) -> list[str]:
-        """What a reader of the estimates must know, in sentences."""
-        found = []
-        if self.dof == 0:
-            found.append("no points to spare, so there are no errors")
-        for name, bound in self.at_bound.items():
-            found.append(self._on_bound(name, bound))
-        first = self.N.min() == self.N
-        if "sigma" in self.at_bound and (self.X / self.N).max() > (self.X / self.N)[first].max():
-            more = "some points have more X per N than the first"
-            found.append(f"superlinear: sigma would be negative; {more}")
-        if self.dof > 0:
-            for name, identified in self.table(level)["identified"].items():
-                if not identified and name not in self.at_bound:
-                    found.append(f"these data leave {name} open: its interval is its whole range")
-        if self.weights == "relative" and self.variance > 0.05**2:
-            spread = np.sqrt(self.variance)
-            found.append(f"errors of {spread:.0%} are large for relative weights; log is better")
-        return found + [self._trade_off(*pair) for pair in self._trading()]
-
-    @staticmethod
-    def _on_bound(name: str, bound: float) -> str:
-        if bound == quantity(name).high:
-            return f"{name} is on its upper bound {bound:g}: X does not grow with N"
-        return f"{name} is on its bound {bound:g}: it is not evidenced by these data"
-
-    def _trading(self) -> list[tuple[str, str, float]]:
-        """Pairs of estimates whose errors nearly cancel, with their correlation."""
-        if not np.isfinite(self.covariance).all() or not (np.diag(self.covariance) > 0).all():
-            return []
-        spread = np.sqrt(np.diag(self.covariance))
-        correlation = self.covariance / np.outer(spread, spread)
-        pairs = combinations(range(len(self.inner)), 2)
-        names = self.inner
-        return [
-            (names[i], names[j], correlation[i, j])
-            for i, j in pairs
-            if abs(correlation[i, j]) > TRADING
-        ]
-
-    @staticmethod
-    def _trade_off(one: str, other: str, correlation: float) -> str:
-        way = "more of one is less of the other" if correlation < 0 else "they rise together"
-        return f"{one} and {other} trade off (correlation {correlation:+.2f}): {way}"
 
     @cached_property
     def loo_rmse(self) -> float:
@@ -338,12 +284,3 @@ def refit(base: Fit, X: np.ndarray, times: Any = 1.0) -> np.ndarray:
     w = times * ((X / unit) ** -2.0 if base.weights == "relative" else base.w)
     found = solve(base.law, base.free, known, X / unit, w, start, base.log).estimate
     return found * [unit if base.law.is_scale(n) else 1.0 for n in base.free]
-
-
-def _first(N: np.ndarray, curve: np.ndarray, X: float) -> float:
-    """The load at which a rising curve first reaches X, between points by straight lines."""
-    above = np.flatnonzero(curve >= X)
-    if not len(above):
-        return np.inf
-    i = int(above[0])
-    return float(0.0 if i == 0 else np.interp(X, curve[i - 1 : i + 1], N[i - 1 : i + 1]))

@@ -103,6 +103,34 @@ def interval(fit: "Fit", target: Target, level: float) -> tuple[np.ndarray, np.n
     return lower, np.where(upper > beyond, np.inf, upper)
 
 
+def load(fit: "Fit", X: float, far: float, level: float) -> np.ndarray:
+    """The load at which the curve first reaches `X`, and the ends of its interval: where `X` enters
+    the interval of the curve, and where it leaves it below. Looked for up to `far`, or a thousand
+    times the loads measured where that is more; infinite if not found there.
+    """
+    from scipy.optimize.elementwise import find_root
+
+    N = np.geomspace(1e-3 * min(1.0, fit.N.min()), max(far, 1e3 * fit.N.max()), 600)
+    t = quantile(level, fit.dof)
+
+    def above(N):
+        return fit.at(N) - X
+
+    def beyond(N, threshold):
+        F = cost(fit, height(fit, N), np.full(len(N), X), np.arange(len(N)))
+        F = np.nan_to_num(F, nan=1e300, posinf=1e300)
+        return np.sign(above(N)) * np.sqrt(F) - threshold
+
+    def first(function, *args):
+        reached = np.flatnonzero(function(N, *args) >= 0)[:1]
+        if not len(reached) or reached[0] == 0:
+            return 0.0 if len(reached) else np.inf
+        return find_root(function, (N[reached - 1], N[reached]), args=args).x[0]
+
+    ends = [first(beyond, end) for end in (-t, t)] if fit.dof > 0 else [np.nan] * 2
+    return np.array([first(above), *ends])
+
+
 def _end(fit: "Fit", target: Target, level: float, side: int, bound: float) -> np.ndarray:
     """The end of the interval on one side (-1 down, 1 up) of the value, or of its reciprocal."""
     from scipy.optimize.elementwise import find_root

@@ -11,6 +11,7 @@ from nummodel import compare, data, scaling
 from nummodel.errors import InputError
 from nummodel.fit import KINDS, Fit, fit
 from nummodel.readers import table
+from nummodel.remarks import remarks
 
 COMPARISONS = {
     "<=": operator.le, ">=": operator.ge, "==": operator.eq, "<": operator.lt, ">": operator.gt,
@@ -97,7 +98,7 @@ def study(
     laws = {name: _figures(f, new, level) for name, f in fits.items()}
     laws |= {name: {"refused": reason} for name, reason in refused.items()}
     chosen, why = compare.choose(fits)
-    warnings = [f"{name}: {remark}" for name in fits for remark in fits[name].remarks(level)]
+    warnings = [f"{name}: {remark}" for name in fits for remark in remarks(fits[name], level)]
     if chosen:
         warnings += _speaks_for_relative(fits[chosen]) + _contradicted(fits, chosen)
     if holdout and not held.any():

@@ -13,6 +13,7 @@ from nummodel import compare
 from nummodel.errors import InputError
 from nummodel.fit import fit
 from nummodel.nomenclature import quantity
+from nummodel.remarks import remarks
 from nummodel.scaling import LAWS
 
 MODELS = {"USL 3": "usl", "Amdahl": "amdahl", "linear": "linear"}
@@ -156,7 +157,7 @@ def test_exact_points_give_the_parameters_back(law):
     true = {n: true[n] for n in law.quantities[1:]}
     result = fit(law, {"N": N7, "X": law(N=N7, **true)})
     assert result.estimate == pytest.approx(true, rel=1e-9)
-    assert not any("bound" in remark for remark in result.remarks())
+    assert not any("bound" in remark for remark in remarks(result))
 
 
 def test_points_that_every_law_meets_exactly_choose_the_simplest():
@@ -197,7 +198,7 @@ def test_repeated_loads_do_not_count_twice_towards_what_can_be_estimated():
 def test_superlinear_points_are_said_to_be():
     result = fit(LAWS["usl"], {"N": N7, "X": N7**1.1})
     assert result.estimate["sigma"] == 0 and "sigma" in result.at_bound
-    assert any("superlinear: sigma would be negative" in remark for remark in result.remarks())
+    assert any("superlinear: sigma would be negative" in remark for remark in remarks(result))
 
 
 def test_a_known_quantity_is_not_estimated():

@@ -1,0 +1,54 @@
+"""What a reader of a fit must know, in sentences."""
+
+from itertools import combinations
+
+import numpy as np
+
+from nummodel.fit import Fit
+from nummodel.nomenclature import quantity
+
+#: Two estimates with a correlation above this are said to trade off.
+TRADING = 0.98
+
+
+def remarks(fit: Fit, level: float = 0.95) -> list[str]:
+    """Bounds, superlinear points, estimates that the data leave open or that trade off, and errors
+    too large for the weights.
+    """
+    found = []
+    if fit.dof == 0:
+        found.append("no points to spare, so there are no errors")
+    found += [_on_bound(name, bound) for name, bound in fit.at_bound.items()]
+    per_load, first = fit.X / fit.N, fit.N.min() == fit.N
+    if "sigma" in fit.at_bound and per_load.max() > per_load[first].max():
+        more = "some points have more X per N than the first"
+        found.append(f"superlinear: sigma would be negative; {more}")
+    if fit.dof > 0:
+        for name, identified in fit.table(level)["identified"].items():
+            if not identified and name not in fit.at_bound:
+                found.append(f"these data leave {name} open: its interval is its whole range")
+    if fit.weights == "relative" and fit.variance > 0.05**2:
+        spread = np.sqrt(fit.variance)
+        found.append(f"errors of {spread:.0%} are large for relative weights; log is better")
+    return found + _trading(fit)
+
+
+def _on_bound(name: str, bound: float) -> str:
+    if bound == quantity(name).high:
+        return f"{name} is on its upper bound {bound:g}: X does not grow with N"
+    return f"{name} is on its bound {bound:g}: it is not evidenced by these data"
+
+
+def _trading(fit: Fit) -> list[str]:
+    """Pairs of estimates whose errors nearly cancel."""
+    variances = np.diag(fit.covariance)
+    if not np.isfinite(fit.covariance).all() or not (variances > 0).all():
+        return []
+    correlation = fit.covariance / np.sqrt(np.outer(variances, variances))
+    found = []
+    for (i, one), (j, other) in combinations(enumerate(fit.inner), 2):
+        r = correlation[i, j]
+        way = "more of one is less of the other" if r < 0 else "they rise together"
+        if abs(r) > TRADING:
+            found.append(f"{one} and {other} trade off (correlation {r:+.2f}): {way}")
+    return found
