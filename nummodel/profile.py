@@ -6,8 +6,9 @@ Holding it at a value and fitting the rest gives the squares that this value cos
 holds the values whose cost stays below the F threshold (Bates and Watts 1988, chapter 6).
 """
 
+from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -27,8 +28,8 @@ class Target(NamedTuple):
     """A quantity that is asked for: `law` has it as the argument `name`.
 
     `value` is its estimate, `given` what else the law has to be told, both with a row for each
-    value asked for at once; `free` is what is left to fit. An `inverse` one may be infinite, and is
-    searched for by its reciprocal.
+    value asked for at once; `free` is what is left to fit, from `start` on. An `inverse` one may be
+    infinite, and is searched for by its reciprocal.
     """
 
     law: Formula
@@ -36,6 +37,7 @@ class Target(NamedTuple):
     value: np.ndarray
     given: dict[str, np.ndarray]
     free: tuple[str, ...]
+    start: dict[str, Any]
     inverse: bool = False
 
 
@@ -44,29 +46,55 @@ def of(fit: "Fit", name: str) -> Target:
     from nummodel import scaling
 
     if name in fit.free:
-        value = np.array([fit.estimate[name]])
-        return Target(fit.law, name, value, {}, tuple(n for n in fit.free if n != name))
+        return _target(fit, fit.law, name, fit.free, [fit.estimate[name]])
     derive = {"N_opt": scaling.optimum, "X_max": scaling.ceiling}.get(name)
     asked = derive(fit.law) if derive else None
     if asked is None or not set(asked.quantities) & set(fit.free):
         raise ValueError(f"{fit.law.__name__} has no {name}")  # type: ignore[attr-defined]
-    law, gone = _through(fit.law, asked, fit.free)
     best = abs(asked(**{n: fit.values[n] for n in asked.quantities}))  # 1/-0 is -inf
     if np.isnan(best):  # sigma = 1 without exchange: the curve is flat
         best = np.inf if name == "N_opt" else float(fit.at(1.0))
-    left = tuple(n for n in fit.free if n != gone)
-    return Target(law, name, np.array([best]), {}, left, inverse=True)
+    law, free = fit.law, fit.free
+    if name == "X_max":
+        law, asked, free = by_peak(law, free)
+    law, gone = _through(law, asked, free)
+    return _target(fit, law, name, tuple(n for n in free if n != gone), [best])._replace(
+        inverse=True
+    )
 
 
 def height(fit: "Fit", N: np.ndarray) -> Target:
     """The height of the curve at each N."""
     law, gone = _through(fit.law, _height(fit.law), fit.free)
-    return Target(law, "X0", fit.at(N), {"N0": N}, tuple(n for n in fit.free if n != gone))
+    left = tuple(n for n in fit.free if n != gone)
+    return _target(fit, law, "X0", left, fit.at(N))._replace(given={"N0": N})
+
+
+def _target(fit: "Fit", law: Formula, name: str, free: tuple[str, ...], value) -> Target:
+    left = tuple(n for n in free if n != name)
+    return Target(law, name, np.asarray(value, dtype=float), {}, left, starts(fit.law, fit.values))
+
+
+def starts(law: Formula, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Values to begin a search from: off the bounds, where some laws have no slope to follow; and
+    with the reciprocal of the peak's load, where the law has a peak.
+    """
+    from nummodel import scaling
+
+    found = {}
+    for name, value in values.items():
+        low, high = quantity(name)[3:]
+        margin = 1e-6 * min(high - low, 1.0)
+        found[name] = np.clip(value, low + margin, high - margin)
+    peak = scaling.optimum(law)
+    if peak:
+        found["u_opt"] = 1 / np.asarray(peak(**{n: found[n] for n in peak.quantities}))
+    return found
 
 
 def cost(fit: "Fit", target: Target, value: np.ndarray, row: np.ndarray) -> np.ndarray:
     """F with 1 and `fit.dof` degrees of freedom, of holding row `row` of a target at `value`."""
-    start = np.array([_inside(n, fit.estimate[n]) for n in target.free])
+    start = np.array([target.start[n] for n in target.free])
     known = {n: np.array([v]) for n, v in fit.known.items()} | {fit.law.quantities[0]: fit.N}
     known |= {n: v[row][:, None] for n, v in target.given.items()} | {target.name: value[:, None]}
     X = np.broadcast_to(fit.X, (len(value), len(fit.X)))
@@ -136,9 +164,9 @@ def _end(fit: "Fit", target: Target, level: float, side: int, bound: float) -> n
     from scipy.optimize.elementwise import find_root
 
     t = quantile(level, fit.dof)
-    inside = np.clip(target.value, *quantity(target.name)[3:])
+    within = np.clip(target.value, *quantity(target.name)[3:])
     with np.errstate(divide="ignore"):
-        near = 1 / inside if target.inverse else inside
+        near = 1 / within if target.inverse else within
     bound = 0.0 if target.inverse and side < 0 else bound
 
     def excess(distance, row):
@@ -153,7 +181,7 @@ def _end(fit: "Fit", target: Target, level: float, side: int, bound: float) -> n
     first = 1e-15 / (max(fit.N.max(), fit.X.max()) if target.inverse else 1e-6)
     step = np.minimum(np.where(near == 0, first, 1e-3 * np.abs(near)), room)
     # An estimate beyond the range has been moved to its bound, which may be too far already.
-    moved = np.flatnonzero((inside != target.value) & (room > 0))
+    moved = np.flatnonzero((within != target.value) & (room > 0))
     room[moved] = end[moved] = np.where(excess(0 * room[moved], moved) > 0, 0.0, room[moved])
     rows = np.flatnonzero(room > 0)
     for _ in range(100):  # outwards, until a step costs too much
@@ -175,11 +203,29 @@ def _end(fit: "Fit", target: Target, level: float, side: int, bound: float) -> n
     return np.abs(near + side * end)  # a negative zero has the wrong infinity as its reciprocal
 
 
-def _inside(name: str, value: float) -> float:
-    """A start off the bounds: there, some laws have no slope to follow."""
-    _, _, _, low, high = quantity(name)
-    margin = 1e-6 * min(high - low, 1.0)
-    return min(max(value, low + margin), high - margin)
+@cache
+def by_peak(law: Formula, free: tuple[str, ...]) -> tuple[Formula, Formula, tuple[str, ...]]:
+    """Law, ceiling and free quantities with the reciprocal of the peak's load in place of what
+    makes the peak: the ceiling has that by its square root, whose slope is infinite at zero.
+    """
+    import sympy as sp
+
+    from nummodel import scaling
+
+    top, peak = scaling.ceiling(law), scaling.optimum(law)
+    shapes = [n for n in free if peak and n in peak.quantities]
+    if not peak or not shapes:
+        return law, top, free
+    gone, u = shapes[-1], sp.Symbol("u_opt", positive=True)
+    inverse = peak.solved_for(gone, "")
+    expr = inverse.expr.subs(inverse.symbols["N_opt"], 1 / u)
+    names = [n if n != gone else "u_opt" for n in law.quantities]
+    turned = law.expr.subs(law.symbols[gone], expr)
+    again = Formula.of(law.result, turned, names, "by_peak", "The law, by its peak.")
+    height = sp.simplify(turned.subs(law.symbols["N"], 1 / u))
+    left = [n for n in names if n in {symbol.name for symbol in height.free_symbols}]
+    ceiling = Formula.of("X_max", height, left, "ceiling_by_peak", "Its height there.")
+    return again, ceiling, tuple(n if n != gone else "u_opt" for n in free)
 
 
 @cache

@@ -393,3 +393,20 @@ def test_estimates_that_trade_off_are_named():
     X = LAWS["usl"](N=N, X1=100.0, sigma=0.05, kappa=0.001) * (1 + 0.01 * np.cos(N))
     found = remarks(fit(LAWS["usl"], {"N": N, "X": X}))
     assert any("trade off" in remark for remark in found)
+
+
+def test_the_ceiling_of_nearly_no_exchange_is_not_a_trap():
+    """Where kappa may be zero, a search by its square root, which the ceiling has, stops short: the
+    interval is held against the cheapest point of a grid.
+    """
+    N = np.array([1.0, 2, 4, 8, 16, 32])
+    X = np.array([99.6, 197.7, 381.3, 697.5, 1248.3, 1968.5])
+    result = fit(LAWS["usl"], {"N": N, "X": X})
+    sigma, root = np.linspace(0, 0.05, 401)[:, None, None], np.linspace(0, 0.02, 401)[:, None]
+    shape = LAWS["usl"](N, 1.0, sigma, root**2)
+    top = 1 / (sigma - root**2 + 2 * root * np.sqrt(1 - sigma))[..., 0]
+    for X_max in (2400.0, 3500.0, 4500.0):
+        squares = np.sum((X - (X_max / top)[..., None] * shape) ** 2, axis=-1)
+        cheapest = (squares.min() - result.rss) / result.variance
+        at = profile.cost(result, profile.of(result, "X_max"), np.array([X_max]), np.array([0]))
+        assert at[0] <= cheapest and at[0] == pytest.approx(cheapest, rel=0.05)
