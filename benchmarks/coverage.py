@@ -85,9 +85,14 @@ def cell(seed: int, replicates: int, at: tuple) -> list[tuple]:
     rows = []
     for asked, value in _asked(law, true, N).items():
         held = _held(base, asked, value, N)
-        rest = np.column_stack([begin[q] for q in held.free])
         known = {"N": N} | {q: np.array([v]) for q, v in held.known.items()}
-        left = solve(held.law, held.free, known, X, w, rest, base.log).rss
+        left = np.min(
+            [
+                solve(held.law, held.free, known, X, w, rest.T, base.log).rss
+                for rest in profile.begins(held.law, held.free, begin)
+            ],
+            axis=0,
+        )
         covered = (left - best.rss) / (best.rss / base.dof) <= threshold
         _agree_with_ends(law, N, X[:5], weights, asked, value, covered[:5])
         label = " ".join(f"{q}={v:g}" for q, v in truth.items())

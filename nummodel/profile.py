@@ -94,12 +94,28 @@ def starts(law: Formula, values: Mapping[str, Any]) -> dict[str, Any]:
 
 def cost(fit: "Fit", target: Target, value: np.ndarray, row: np.ndarray) -> np.ndarray:
     """F with 1 and `fit.dof` degrees of freedom, of holding row `row` of a target at `value`."""
-    start = np.array([target.start[n] for n in target.free])
+    begin = np.array(begins(target.law, target.free, target.start))
+    times, rows = len(begin), np.repeat(row, len(begin))
     known = {n: np.array([v]) for n, v in fit.known.items()} | {fit.law.quantities[0]: fit.N}
-    known |= {n: v[row][:, None] for n, v in target.given.items()} | {target.name: value[:, None]}
-    X = np.broadcast_to(fit.X, (len(value), len(fit.X)))
+    known |= {n: v[rows][:, None] for n, v in target.given.items()}
+    known |= {target.name: np.repeat(value, times)[:, None]}
+    X = np.broadcast_to(fit.X, (len(rows), len(fit.X)))
+    start = np.tile(begin, (len(row), 1))
     rss = solve(target.law, target.free, known, X, fit.w, start, fit.log, 1e-7).rss
-    return np.maximum(rss - fit.rss, 0.0) / fit.variance
+    return np.maximum(rss.reshape(-1, times).min(axis=1) - fit.rss, 0.0) / fit.variance
+
+
+def begins(law: Formula, free: tuple[str, ...], start: Mapping[str, Any]) -> list[np.ndarray]:
+    """Where to search from, a row for each free quantity: `start`, and where each of them is next
+    to nothing. What two quantities bend in two ways may have several minima.
+    """
+    first = np.array([start[n] for n in free])
+    shapes = [i for i, n in enumerate(free) if not law.is_scale(n)]
+    found = [first]
+    for i in shapes if len(shapes) > 1 else ():
+        found.append(first.copy())
+        found[-1][i] = 1e-6
+    return found
 
 
 def quantile(level: float, dof: int) -> float:
