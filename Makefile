@@ -40,7 +40,7 @@ wheel: $(VENV)/run  ## build dist/*.whl, data and notebooks included
 bench: $(VENV)/test  ## measure set-up and speed, into benchmarks/RESULTS.md
 	@$(BIN)/python benchmarks/run.py
 
-coverage: $(VENV)/test  ## do the intervals cover what they say? (SEED=2026, ten minutes)
+coverage: $(VENV)/test  ## do the intervals cover what they say? (SEED=2026, half an hour)
 	@$(BIN)/python benchmarks/coverage.py --seed $(SEED)
 
 picture: report  ## renew README's picture
