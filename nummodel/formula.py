@@ -83,11 +83,15 @@ class Formula:
         return columns
 
     @cache  # noqa: B019 (formulas live as long as the program)
-    def jet(self, names: tuple[str, ...]) -> Callable:
+    def jet(self, names: tuple[str, ...], second: bool = False) -> Callable:
         """Function of all quantities, by keyword, giving [law, d(law)/d(name), ...] as computed:
-        a slope that does not depend on an array is a scalar.
+        a slope that does not depend on an array is a scalar. If `second`, derivatives by a name and
+        each name up to it follow.
         """
-        return self._compiled([self.expr, *(self.expr.diff(self.symbols[n]) for n in names)])
+        by = [self.symbols[n] for n in names]
+        slopes = [self.expr.diff(a) for a in by]
+        bends = [slopes[i].diff(b) for i in range(len(by)) for b in by[: i + 1]] if second else []
+        return self._compiled([self.expr, *slopes, *bends])
 
     @classmethod
     def of(cls, result: str, expr, quantities: Iterable[str], name: str, meaning: str) -> "Formula":

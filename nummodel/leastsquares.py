@@ -1,8 +1,8 @@
 """Least squares within bounds, for many sets of measurements at once.
 
-Levenberg-Marquardt with the formula's exact gradient, projected on the allowed ranges (More 1978;
-Kanzow, Yamashita and Fukushima 2004). One problem or ten thousand go through the same arrays: a
-bootstrap, a profile and a coverage study are one call each.
+Levenberg-Marquardt with the formula's exact derivatives, projected on the allowed ranges (More
+1978; Kanzow, Yamashita and Fukushima 2004). One problem or ten thousand go through the same arrays:
+a bootstrap, a profile and a coverage study are one call each.
 """
 
 from collections.abc import Mapping
@@ -12,6 +12,10 @@ import numpy as np
 
 from nummodel.formula import Formula
 from nummodel.nomenclature import quantity
+
+#: Steps by slopes alone. They are cheaper, and few when errors are small; what is left after them
+#: has errors large enough for the second derivatives to matter.
+GAUSS_NEWTON = 6
 
 
 class Solution(NamedTuple):
@@ -42,48 +46,52 @@ def solve(
     root_w = np.broadcast_to(np.sqrt(w), X.shape)
     low, high = (np.array([[getattr(quantity(n), end)] for n in free]) for end in ("low", "high"))
     given = {n: np.broadcast_to(v, (rows, np.shape(v)[-1])) for n, v in known.items()}
-    evaluate = law.jet(free)
+    pairs = [(i, j) for i in range(len(free)) for j in range(i + 1)]
 
-    def errors(p, at):
+    def squares(p, at, bent):
+        """Squares left, half their gradient, half their Hessian by pairs: what the slopes make of
+        it and, if `bent`, what the second derivatives add.
+        """
         values = {n: v[at] for n, v in given.items()}
-        value, *slopes = evaluate(**values, **{n: q[:, None] for n, q in zip(free, p, strict=True)})
-        weight = root_w[at]
-        r = weight * ((np.log(value) if log else value) - X[at])
-        weight = weight / value if log else weight
-        return r, [weight * slope for slope in slopes]
+        values |= {n: q[:, None] for n, q in zip(free, p, strict=True)}
+        value, *found = law.jet(free, bent)(**values)
+        unit = root_w[at] / value if log else root_w[at]
+        J, bends = [unit * d for d in found[: len(free)]], [unit * d for d in found[len(free) :]]
+        r = root_w[at] * ((np.log(value) if log else value) - X[at])
+        slopes = np.array([_dot(J[i], J[j]) for i, j in pairs])
+        if bent and log:  # as d2(ln f) = d2(f) / f - d(ln f) d(ln f)
+            relative = [slope / value for slope in found]
+            bends = [b - J[i] * relative[j] for b, (i, j) in zip(bends, pairs, strict=True)]
+        added = np.array([_dot(bend, r) for bend in bends]) if bent else 0 * slopes
+        return _dot(r, r), np.array([_dot(slope, r) for slope in J]), slopes, added
 
+    left = np.arange(rows)  # the problems that are not solved yet
     if not free:
         with np.errstate(all="ignore"):
-            r, _ = errors(np.empty((0, rows)), np.arange(rows))
-        return Solution(np.empty((rows, 0)), _dot(r, r))
+            return Solution(np.empty((rows, 0)), squares(np.empty((0, rows)), left, False)[0])
     # Quantities come first and problems second, so that each step works on whole rows.
     p = np.clip(np.broadcast_to(start, (rows, len(free))).T.astype(float), low, high)
     best, least = p.copy(), np.empty(rows)
-    left = np.arange(rows)  # the problems that are not solved yet
     with np.errstate(all="ignore"):
-        r, J = errors(p, left)
-        rss, damping = _dot(r, r), np.full(rows, 1e-4)
-        size = root_w * X
-        rounding = 1e-14 * np.sqrt(_dot(size, size))
-        for _ in range(200):
-            step, length = _step(p, r, J, damping, low, high)
-            new_r, new_J = errors(p + step, left)
-            new_rss = _dot(new_r, new_r)
+        rss, *shape = squares(p, left, False)
+        damping = np.full(rows, 1e-4)
+        rounding = 1e-14 * np.sqrt(_dot(root_w * X, root_w * X))
+        for turn in range(200):
+            step, length = _step(p, shape, damping, low, high)
+            new_rss, *new = squares(p + step, left, turn >= GAUSS_NEWTON)
             better = new_rss <= rss * (1 + 1e-13)
             end = (length <= tolerance * np.sqrt(rss) + rounding[left]) | (damping > 1e15)
-            worse = np.flatnonzero(~better)
-            for new, old in zip((new_r, *new_J), (r, *J), strict=True):
-                new[worse] = old[worse]
-            p, r, J = np.where(better, p + step, p), new_r, new_J
+            p = np.where(better, p + step, p)
             rss = np.where(better, new_rss, rss)
+            shape = [np.where(better, now, old) for now, old in zip(new, shape, strict=True)]
             damping = np.where(
                 better, np.maximum(damping / 20, 1e-13), 10 * np.maximum(damping, 1e-7)
             )
             if end.any():
                 best[:, left[end]], least[left[end]] = p[:, end], rss[end]
                 on = np.flatnonzero(~end)
-                left, p, r, J = left[on], p[:, on], r[on], [slope[on] for slope in J]
-                rss, damping = rss[on], damping[on]
+                left, p, rss, damping = left[on], p[:, on], rss[on], damping[on]
+                shape = [part[:, on] for part in shape]
             if not len(left):
                 break
         best[:, left], least[left] = p, rss
@@ -153,20 +161,29 @@ def in_unit(law: Formula, values: Mapping[str, float], unit: float) -> dict[str,
     return {n: v / unit if law.is_scale(n) else v for n, v in values.items()}
 
 
-def _step(p, r, J, damping, low, high) -> tuple[np.ndarray, np.ndarray]:
+def _step(p, shape, damping, low, high) -> tuple[np.ndarray, np.ndarray]:
     """The damped step that stays within bounds, and its length in the unit of the errors."""
-    slope = np.array([_dot(column, r) for column in J])
-    diagonal = np.array([_dot(column, column) for column in J])
+    gradient, slopes, added = shape
+    count = len(p)
+    pairs = {(i, j): i * (i + 1) // 2 + j for i in range(count) for j in range(i + 1)}
+    diagonal = np.array([slopes[pairs[i, i]] for i in range(count)])
     # A quantity on a bound, with the slope pushing outwards, stays where it is.
-    held = np.where(slope > 0, p <= low, p >= high) | ~(diagonal > 0) | ~np.isfinite(slope)
+    held = np.where(gradient > 0, p <= low, p >= high)
+    held |= ~(diagonal > 0) | ~np.isfinite(gradient)
     scale = np.sqrt(np.where(held, 1.0, diagonal))
-    A = {
-        (i, j): np.where(held[i] | held[j], 0.0, _dot(J[i], J[j]) / scale[i] / scale[j])
-        for i in range(len(J))
-        for j in range(i)
-    }
-    A |= {(i, i): 1 + damping for i in range(len(J))}
-    step = -_solved(A, np.where(held, 0.0, slope / scale)) / scale
+
+    def to_least(hessian):
+        A = {
+            (i, j): np.where(held[i] | held[j], float(i == j), hessian[k] / scale[i] / scale[j])
+            for (i, j), k in pairs.items()
+        }
+        A |= {(i, i): A[i, i] + damping for i in range(count)}
+        return -_solved(A, np.where(held, 0.0, gradient / scale)) / scale
+
+    step = to_least(slopes + added)
+    turned = ~np.isfinite(step).all(axis=0)  # no minimum there: the slopes alone always have one
+    if turned.any():
+        step[:, turned] = to_least(slopes)[:, turned]
     step = np.clip(p + np.where(np.isfinite(step), step, 0.0), low, high) - p
     return step, np.sqrt(np.sum((scale * step) ** 2, axis=0))
 
