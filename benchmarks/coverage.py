@@ -19,7 +19,6 @@ from datetime import date
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import NamedTuple
 
 import click
 import numpy as np
@@ -29,8 +28,7 @@ from tqdm import tqdm
 
 from nummodel import profile, scaling
 from nummodel.fit import Fit, fit
-from nummodel.formula import Formula
-from nummodel.leastsquares import solve
+from nummodel.leastsquares import descend
 from nummodel.nomenclature import quantity
 from nummodel.scaling import LAWS
 
@@ -78,22 +76,24 @@ def cell(seed: int, replicates: int, at: tuple) -> list[tuple]:
     # Searched from one place for all truths, as a user would who knows none.
     begin = {"X1": abs(X[:, 0]) / N[0], "sigma": np.full(count, 0.05), "kappa": 1e-3}
     start = np.column_stack([np.broadcast_to(begin[q], count) for q in base.free])
-    best = solve(law, base.free, {"N": N}, X, w, start, base.log)
-    begin = profile.starts(law, dict(zip(base.free, best.estimate.T, strict=True)))
+    best = descend(law, base.free, {"N": N}, X, w, base.log, None, 0, start)
+    begin = profile.begin(law, dict(zip(base.free, best.estimate.T, strict=True)))
     near = any(d < 3 for d in _standard_errors(base, spread, true))
     threshold = F.ppf(0.95, 1, base.dof)
     rows = []
     for asked, value in _asked(law, true, N).items():
-        held = _held(base, asked, value, N)
-        known = {"N": N} | {q: np.array([v]) for q, v in held.known.items()}
-        left = np.min(
-            [
-                solve(held.law, held.free, known, X, w, rest.T, base.log).rss
-                for rest in profile.begins(held.law, held.free, begin)
-            ],
-            axis=0,
-        )
-        covered = (left - best.rss) / (best.rss / base.dof) <= threshold
+        target, held = _held(base, asked, value, N)
+
+        def left(rows, grid, target=target, held=held):
+            known = {"N": N} | {q: np.full((len(rows), 1), v) for q, v in held.items()}
+            start = {q: np.broadcast_to(v, count)[rows] for q, v in begin.items()}
+            return profile.squares(target, known, X[rows], w[rows], base.log, start, grid)
+
+        limit = best.rss * (1 + threshold / base.dof)
+        covered = left(np.arange(count), False) <= limit
+        out = np.flatnonzero(~covered)  # what a search from the estimates alone makes too dear
+        if len(out):
+            covered[out] = left(out, True) <= limit[out]
         _agree_with_ends(law, N, X[:5], weights, asked, value, covered[:5])
         label = " ".join(f"{q}={v:g}" for q, v in truth.items())
         share = 100 * covered.mean()
@@ -116,27 +116,18 @@ def _loads(N: np.ndarray) -> dict[str, float]:
     return {"middle": N[len(N) // 2], "end": N[-1], "twice": 2 * N[-1]}
 
 
-class Held(NamedTuple):
-    """The law with a quantity held at its truth."""
-
-    law: Formula
-    free: tuple[str, ...]
-    known: dict[str, float]
-
-
-def _held(base: Fit, asked: str, value: float, N: np.ndarray) -> Held:
+def _held(base: Fit, asked: str, value: float, N: np.ndarray) -> tuple[profile.Target, dict]:
+    """What is asked for, as a target, and the figures at which it is held."""
     if np.isinf(value):  # a peak or a ceiling at infinity: what it takes is nothing of these
-        none = ["kappa"] if asked == "N_opt" else ["sigma", "kappa"]
-        none = [q for q in none if q in base.free]
-        return Held(
-            base.law, tuple(q for q in base.free if q not in none), dict.fromkeys(none, 0.0)
-        )
+        none = [q for q in ("sigma", "kappa")[asked == "N_opt" :] if q in base.free]
+        target = profile.of(base, none[-1])
+        free = tuple(q for q in base.free if q not in none)
+        return target._replace(free=free), dict.fromkeys(none, 0.0)
     if asked in _loads(N):
         target = profile.height(base, np.array([_loads(N)[asked]]))
     else:
         target = profile.of(base, asked)
-    given = {q: float(v[0]) for q, v in target.given.items()}
-    return Held(target.law, target.free, given | {target.name: value})
+    return target, {target.name: value} | {q: float(v[0]) for q, v in target.given.items()}
 
 
 def _standard_errors(base: Fit, spread: np.ndarray, true: dict) -> list[float]:

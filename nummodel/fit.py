@@ -47,20 +47,37 @@ def fit(
     to be smaller than what rounding alone makes.
 
     Raises InputError where there are fewer different loads than quantities to estimate, and
-    ValueError for figures that are not finite, or not positive where they have to be.
+    ValueError for figures that are not finite or not positive where they have to be, columns of
+    different lengths, and known quantities that the law lacks or that are out of range.
     """
-    N = np.asarray(data[law.quantities[0]], dtype=float)
-    X = np.asarray(data[law.result], dtype=float)
+    load, name = law.quantities[0], law.__name__  # type: ignore[attr-defined]
+    N, X = (np.asarray(data[q], dtype=float) for q in (load, law.result))
     free = tuple(n for n in law.quantities[1:] if n not in known)
     kind = weights if isinstance(weights, str) else "given"
     if kind not in (*KINDS, "given"):
         raise ValueError(f"weights {weights!r}, expected one of {', '.join(KINDS)}, or an array")
+    for n, value in known.items():
+        if n not in law.quantities[1:]:
+            expected = ", ".join(law.quantities[1:])
+            raise ValueError(f"fit: {name} has no {n!r}, expected one of: {expected}")
+        low, high = quantity(n)[3:]
+        if not (low <= value <= high and np.isfinite(value)):
+            raise ValueError(f"fit: {n} is {value}, expected {low:g} to {high:g}")
+    if N.ndim != 1 or N.shape != X.shape:
+        raise ValueError(f"fit: {N.size} {load} and {X.size} {law.result}, expected as many")
+    if not (N > 0).all():
+        raise ValueError(f"fit: {load} must be positive")
     if kind in ("relative", "log") and not (X > 0).all():
         raise ValueError(f"fit: {kind} weights need positive {law.result}")
+    if not (X > 0).any():
+        raise ValueError(f"fit: no {law.result} is positive, expected throughputs")
     w = X**-2.0 if kind == "relative" else 1.0 if kind in KINDS else np.asarray(weights, float)
     w = np.broadcast_to(w, X.shape)
     if not all(np.isfinite(column).all() for column in (N, X, w)) or not (w > 0).all():
         raise ValueError("fit: N, X and weights must be finite, and weights positive")
+    half = np.broadcast_to(np.asarray(resolution, dtype=float), X.shape)
+    if not ((half >= 0) & np.isfinite(half)).all():
+        raise ValueError("fit: resolution must be finite and not negative")
     if not free:
         raise ValueError(f"fit: nothing to estimate, all of {', '.join(law.quantities)} are known")
     if len(np.unique(N)) < len(free):
@@ -68,7 +85,6 @@ def fit(
             f"{len(np.unique(N))} different {law.quantities[0]}, "
             f"expected at least {len(free)} to estimate {', '.join(free)}"
         )
-    half = np.broadcast_to(np.asarray(resolution, dtype=float), X.shape)
     estimate = search(law, N, X, w, kind == "log", free, known)
     return Fit(law, N, X, w, kind, half, free, dict(known), estimate)
 
@@ -98,6 +114,11 @@ class Fit:
     def values(self) -> dict[str, float]:
         """Known and estimated quantities together: what the law is called with."""
         return self.known | self.estimate
+
+    @cached_property
+    def given(self) -> dict[str, np.ndarray]:
+        """What a search of the estimates is told: the loads, and what is known."""
+        return {n: np.array([v]) for n, v in self.known.items()} | {self.law.quantities[0]: self.N}
 
     @property
     def dof(self) -> int:
@@ -144,8 +165,19 @@ class Fit:
 
     def interval(self, name: str, level: float = 0.95) -> tuple[float, float]:
         """Profile interval of an estimate, of "N_opt" (the peak's load) or of "X_max" (the highest
-        throughput). An end at infinity: the data do not bound it. NaN: no points to spare.
+        throughput at any N >= 1). An end at infinity: the data do not bound it. NaN: no points to
+        spare. Raises ValueError for what the law lacks, and for an X_max that hangs on two
+        estimates none of which is a scale.
         """
+        if name not in self.free:
+            asked = profile.derived(self, name)
+            used = [n for n in asked.quantities if n in self.free]
+            if len(used) == 1:  # it goes up or down with the only estimate that it takes
+                ends = self.interval(used[0], level)
+                values = {n: self.values[n] for n in asked.quantities}
+                found = [asked(**values | {used[0]: end}) for end in ends]
+                found = [max(quantity(name).low, np.inf if np.isnan(v) else v) for v in found]
+                return min(found), max(found)
         low, high = profile.interval(self, profile.of(self, name), level)
         return float(low[0]), float(high[0])
 
@@ -204,24 +236,38 @@ class Fit:
         return frame.assign(low=low, high=high)
 
     def peak(self) -> tuple[float, float] | None:
-        """N and X of the highest throughput; None for a curve that only rises."""
+        """N and X of the highest throughput at any N >= 1; None for a curve that only rises."""
         from nummodel.scaling import optimum
 
         best = optimum(self.law)
         if best is None:
             return None
-        N = best(**{n: self.values[n] for n in best.quantities})
-        return (N, float(self.at(N))) if np.isfinite(N) and N > 1 else None
+        N = max(1.0, best(**{n: self.values[n] for n in best.quantities}))
+        return (N, float(self.at(N))) if np.isfinite(N) else None
 
-    def load_for(self, X: float, level: float = 0.95) -> tuple[float, float, float] | None:
-        """The load at which the curve first reaches `X`, with its interval; None if it never does.
-
-        The interval holds the loads at which `X` lies in the interval of the curve; an end that
-        the curve's interval never reaches is infinite.
+    @property
+    def X_max(self) -> float:
+        """The highest throughput of the curve at any N >= 1; infinite if it has neither peak nor
+        ceiling.
         """
-        top = self.peak()
-        load, low, high = profile.load(self, X, 10 * top[0] if top else 0.0, level)
-        return None if np.isinf(load) else (load, low, high)
+        from nummodel.scaling import ceiling
+
+        top = ceiling(self.law)
+        return float(top(**{n: self.values[n] for n in top.quantities}))
+
+    def load_for(self, X: float, level: float = 0.95) -> tuple[float, float, float]:
+        """The load at which the curve first reaches `X`, and its interval (low, high).
+
+        The load is infinite if the curve never gets there. The interval holds the loads at which
+        `X` lies in the interval of the curve on its way up: low is infinite if these data deny
+        `X` at any load, high if they do not promise it. NaN: no points to spare. Searched from one
+        (or the first load, where that is less) to a thousand times the last. Raises ValueError
+        unless `X` is positive and finite.
+        """
+        if not 0 < X < np.inf:
+            raise ValueError(f"load_for: X is {X}, expected a positive number")
+        load, low, high = profile.load(self, X, level)
+        return float(load), float(low), float(high)
 
     @cached_property
     def loo_rmse(self) -> float:
@@ -235,7 +281,9 @@ class Fit:
         leverage = np.sum(np.linalg.qr(self._slopes)[0] ** 2, axis=1) if n > 200 else np.ones(n)
         errors = self.residuals / np.where(leverage < 0.05, 1 - leverage, 1.0)
         out = np.flatnonzero(leverage >= 0.05)
-        found = refit(self, np.tile(self.X, (len(out), 1)), 1 - np.eye(n)[out])
+        times = np.ones((len(out), n))
+        times[np.arange(len(out)), out] = 0
+        found = refit(self, np.tile(self.X, (len(out), 1)), times)
         values = {name: found[:, i] for i, name in enumerate(self.free)}
         errors[out] = self.X[out] - self.law(
             **{self.law.quantities[0]: self.N[out]}, **self.known, **values

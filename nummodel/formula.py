@@ -120,6 +120,8 @@ class Formula:
         def law(**values):
             import sympy as sp
 
+            if self.is_scale(name):
+                return values[self.result] / self.expr.subs(self.symbols[name], 1)
             (root,) = sp.solve(self.expr - values[self.result], self.symbols[name])
             return root
 

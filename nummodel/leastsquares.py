@@ -6,7 +6,7 @@ a bootstrap, a profile and a coverage study are one call each.
 """
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -105,14 +105,13 @@ def search(law: Formula, N, X, w, log: bool, free, known) -> dict[str, float]:
     unit = np.abs(X).max() or 1.0  # so that the unit of X makes no difference to the search
     X, known = X / unit, in_unit(law, known, unit)
     given = {n: np.array([v]) for n, v in known.items()} | {law.quantities[0]: N}
-    start = _starts(law, N, X, w, log, free, known)
-    found = solve(law, free, given, np.tile(X, (len(start), 1)), w, start, log)
-    best = int(np.argmin(found.rss))
-    values = found.estimate[best]
-    if not np.isfinite(found.rss[best]):
+    points = grid(law, free, given)
+    found = descend(law, free, given, X[None], w, log, points, count=4)
+    values, least = found.estimate[0], found.rss[0]
+    if not np.isfinite(least):
         raise ValueError(f"no allowed values of {', '.join(free)} give finite {law.result}")
     # What differs from a bound by rounding alone is on it.
-    allowance = found.rss[best] * (1 + 1e-12) + rounding(X, w, log)
+    allowance = least * (1 + 1e-12) + rounding(X, w, log)
     for i, name in enumerate(free):
         for bound in quantity(name)[3:]:
             if law.is_scale(name) or not np.isfinite(bound) or values[i] == bound:
@@ -127,28 +126,74 @@ def search(law: Formula, N, X, w, log: bool, free, known) -> dict[str, float]:
     }
 
 
-def _starts(law: Formula, N, X, w, log: bool, free, known, count: int = 4) -> np.ndarray:
-    """The best points of a logarithmic grid over the allowed ranges, a scale in closed form."""
+def grid(law: Formula, free: tuple[str, ...], given: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """A coarse grid over the quantities that shape the curve: from what moves none of the points by
+    more than a thousandth to what moves each of them a thousandfold, by half decades; and the ends
+    of their ranges.
+    """
+    shapes = tuple(n for n in free if not law.is_scale(n))
+    lowest = {n: np.float64(quantity(n).low) for n in shapes}
+    some = dict(given) | {n: np.ones(1) for n in free if law.is_scale(n)} | lowest
+    slopes: Any = ()
+    if shapes:
+        with np.errstate(all="ignore"):
+            slopes = np.abs(law.gradient(shapes)(**some) / law(**some)[:, None])
+    axes = []
+    for name, slope in zip(shapes, np.transpose(slopes), strict=True):
+        low, high = quantity(name)[3:]
+        moved = slope[np.isfinite(slope) & (slope > 0)]
+        least, most = (1 / moved.max(), 1 / moved.min()) if len(moved) else (1e-12, 1.0)
+        first, last = 1e-3 * least, min(1e3 * most, high - low)
+        count = 1 + max(1, round(2 * np.log10(last / first)))
+        steps = np.append(0.0, np.geomspace(first, last, count))
+        axes.append(
+            np.append(low + steps, high - steps[steps < (high - low) / 2] if high < np.inf else [])
+        )
+    return dict(zip(shapes, map(np.ravel, np.meshgrid(*axes)), strict=True))
+
+
+def descend(
+    law: Formula, free, given, X, w, log: bool, points, count: int, here=None, tolerance=1e-10
+) -> Solution:
+    """For each row of X the best of the minima that the `count` cheapest of the `points` lead to,
+    and `here`, a row of free quantities for each row of X. Either may be None.
+    """
+    rows, size = len(X), len(free)
+    begin = [] if here is None else [here[:, None]]
+    begin += [] if points is None else [_cheapest(law, free, given, points, X, w, log, count)]
+    times = sum(part.shape[1] for part in begin)
+    X, w = (np.repeat(np.broadcast_to(v, X.shape), times, axis=0) for v in (X, w))
+    given = {n: np.repeat(v, times, axis=0) if np.ndim(v) == 2 else v for n, v in given.items()}
+    start = np.concatenate(begin, axis=1).reshape(rows * times, size)
+    found = solve(law, free, given, X, w, start, log, tolerance)
+    rss = found.rss.reshape(rows, times)
+    best = np.arange(rows) * times + np.argmin(rss, axis=1)
+    return Solution(found.estimate[best], found.rss[best])
+
+
+def _cheapest(law: Formula, free, given, points, X, w, log: bool, count: int) -> np.ndarray:
+    """The `count` of the `points` that leave the least squares, for each row of X: an array by
+    row, point and free quantity. A scale among these is found in closed form.
+    """
     scale = next((n for n in free if law.is_scale(n)), None)
     shapes = [n for n in free if n != scale]
-    axes = []
-    for low, high in (quantity(n)[3:] for n in shapes):
-        steps = np.logspace(-12, 3, 31) if np.isinf(high) else np.logspace(-6, 0, 13) * (high - low)
-        axes.append(low + np.append(0.0, steps))
-    grid = dict(zip(shapes, (g.ravel()[:, None] for g in np.meshgrid(*axes)), strict=True))
-    curve = law(**{law.quantities[0]: N}, **known, **grid, **({scale: 1.0} if scale else {}))
-    curve, root_w = np.atleast_2d(curve), np.sqrt(w)
+    values = {n: np.atleast_2d(v)[:, None] for n, v in given.items()}
+    values |= {n: points[n][:, None] for n in shapes} | ({scale: np.ones(1)} if scale else {})
+    curve, X, w = law(**values), X[:, None], np.atleast_2d(w)[:, None]
     with np.errstate(all="ignore"):
         if log:
             errors = np.log(X / curve)
-            size = np.exp(np.average(errors, axis=1, weights=w)) if scale else np.ones(len(curve))
-            misfit = np.sum((root_w * (errors - np.log(size)[:, None])) ** 2, axis=1)
+            size = np.average(errors, axis=-1, weights=np.broadcast_to(w, errors.shape))
+            misfit = np.sum(w * (errors - size[..., None] if scale else errors) ** 2, axis=-1)
+            size = np.exp(size)
         else:
-            size = curve @ (w * X) / (curve**2 @ w) if scale else np.ones(len(curve))
-            misfit = np.sum((root_w * (size[:, None] * curve - X)) ** 2, axis=1)
-    best = np.argsort(np.where(np.isfinite(misfit), misfit, np.inf))[:count]
-    grid |= {scale: size[:, None]} if scale else {}
-    return np.array([[grid[n][i, 0] for n in free] for i in best])
+            size = np.sum(w * curve * X, axis=-1) / np.sum(w * curve**2, axis=-1)
+            misfit = np.sum(w * ((size[..., None] if scale else 1) * curve - X) ** 2, axis=-1)
+    best = np.argsort(np.where(np.isfinite(misfit), misfit, np.inf), axis=1)[:, :count]
+    found = {n: points[n][best] for n in shapes}
+    if scale:
+        found[scale] = np.take_along_axis(size, best, axis=1)
+    return np.stack([found[n] for n in free], axis=-1) if free else np.empty((len(X), 1, 0))
 
 
 def rounding(X: np.ndarray, w: np.ndarray, log: bool) -> float:

@@ -33,10 +33,11 @@ QUANTITIES = {
     "sigma": Quantity(r"\sigma", "-", "contention: serial fraction of the work", 0.0, 1.0),
     "kappa": Quantity(r"\kappa", "-", "coherency: cost of pairwise exchange"),
     "N_opt": Quantity(r"N_\mathrm{opt}", "-", "population of the highest throughput", 1.0),
-    "u_opt": Quantity(r"1/N_\mathrm{opt}", "-", "reciprocal of that population"),
+    "u_opt": Quantity(r"1/N_\mathrm{opt}", "-", "reciprocal of that population", 0.0, 1.0),
+    "d": Quantity("d", "-", "exchange beyond that of a peak at N = 1"),
     "N0": Quantity("N_0", "-", "population at which the curve is asked for"),
     "X0": Quantity("X_0", "1/s", "height of the curve there"),
-    "X_max": Quantity(r"X_\mathrm{max}", "1/s", "highest throughput at any population"),
+    "X_max": Quantity(r"X_\mathrm{max}", "1/s", "highest throughput at any N >= 1"),
 }
 
 

@@ -6,14 +6,13 @@ Holding it at a value and fitting the rest gives the squares that this value cos
 holds the values whose cost stays below the F threshold (Bates and Watts 1988, chapter 6).
 """
 
-from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from nummodel.formula import Formula
-from nummodel.leastsquares import solve
+from nummodel.leastsquares import descend, grid
 from nummodel.nomenclature import quantity
 
 if TYPE_CHECKING:
@@ -23,13 +22,17 @@ if TYPE_CHECKING:
 #: An end this many times beyond the estimate, or the measurements, is as good as infinite.
 FAR = 1e9
 
+#: Points of the grid that are followed down.
+TRIES = 2
+
 
 class Target(NamedTuple):
     """A quantity that is asked for: `law` has it as the argument `name`.
 
     `value` is its estimate, `given` what else the law has to be told, both with a row for each
     value asked for at once; `free` is what is left to fit, from `start` on. An `inverse` one may be
-    infinite, and is searched for by its reciprocal.
+    infinite, and is searched for by its reciprocal. `other` is the same quantity where it follows
+    another formula.
     """
 
     law: Formula
@@ -39,28 +42,41 @@ class Target(NamedTuple):
     free: tuple[str, ...]
     start: dict[str, Any]
     inverse: bool = False
+    other: "Target | None" = None
 
 
 def of(fit: "Fit", name: str) -> Target:
     """An estimate by its name, "N_opt" or "X_max". Raises ValueError for what the law lacks."""
-    from nummodel import scaling
-
     if name in fit.free:
         return _target(fit, fit.law, name, fit.free, [fit.estimate[name]])
+    asked = derived(fit, name)
+    best = _of(asked, fit.values)
+    best = np.inf if np.isnan(best) else best  # sigma = 1 without exchange: a flat curve
+    way = by_peak(fit.law)
+    if name == "X_max" and way and way.gone in fit.free:
+        inside, falling = (
+            _asked(fit, law, top, [part if n == way.gone else n for n in fit.free], best)
+            for part, law, top in way.pieces
+        )
+        return inside._replace(other=falling)
+    return _asked(fit, fit.law, asked, fit.free, best)
+
+
+def _asked(fit: "Fit", law: Formula, asked: Formula, free, best: float) -> Target:
+    law, gone = _through(law, asked, tuple(free))
+    left = tuple(n for n in free if n != gone)
+    return _target(fit, law, asked.result, left, [best])._replace(inverse=True)
+
+
+def derived(fit: "Fit", name: str) -> Formula:
+    """The formula of "N_opt" or "X_max". Raises ValueError for what the law lacks."""
+    from nummodel import scaling
+
     derive = {"N_opt": scaling.optimum, "X_max": scaling.ceiling}.get(name)
     asked = derive(fit.law) if derive else None
     if asked is None or not set(asked.quantities) & set(fit.free):
         raise ValueError(f"{fit.law.__name__} has no {name}")  # type: ignore[attr-defined]
-    best = abs(asked(**{n: fit.values[n] for n in asked.quantities}))  # 1/-0 is -inf
-    if np.isnan(best):  # sigma = 1 without exchange: the curve is flat
-        best = np.inf if name == "N_opt" else float(fit.at(1.0))
-    law, free = fit.law, fit.free
-    if name == "X_max":
-        law, asked, free = by_peak(law, free)
-    law, gone = _through(law, asked, free)
-    return _target(fit, law, name, tuple(n for n in free if n != gone), [best])._replace(
-        inverse=True
-    )
+    return asked
 
 
 def height(fit: "Fit", N: np.ndarray) -> Target:
@@ -72,56 +88,64 @@ def height(fit: "Fit", N: np.ndarray) -> Target:
 
 def _target(fit: "Fit", law: Formula, name: str, free: tuple[str, ...], value) -> Target:
     left = tuple(n for n in free if n != name)
-    return Target(law, name, np.asarray(value, dtype=float), {}, left, starts(fit.law, fit.values))
+    return Target(law, name, np.asarray(value, dtype=float), {}, left, begin(fit.law, fit.values))
 
 
-def starts(law: Formula, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Values to begin a search from: off the bounds, where some laws have no slope to follow; and
-    with the reciprocal of the peak's load, where the law has a peak.
-    """
-    from nummodel import scaling
+def begin(law: Formula, values: dict[str, Any]) -> dict[str, Any]:
+    """Values to begin a search from, with those of what `by_peak` puts in place of another."""
+    way = by_peak(law)
+    if way is None:
+        return dict(values)
+    with np.errstate(all="ignore"):
+        u = np.clip(np.nan_to_num(1 / np.asarray(_of(way.load, values)), nan=1.0), 0.0, 1.0)
+    first = _of(way.inverse, values | {"N_opt": 1.0})
+    return dict(values) | {"u_opt": u, "d": np.maximum(values[way.gone] - first, 0.0)}
 
-    found = {}
-    for name, value in values.items():
-        low, high = quantity(name)[3:]
-        margin = 1e-6 * min(high - low, 1.0)
-        found[name] = np.clip(value, low + margin, high - margin)
-    peak = scaling.optimum(law)
-    if peak:
-        found["u_opt"] = 1 / np.asarray(peak(**{n: found[n] for n in peak.quantities}))
-    return found
+
+def _of(formula: Formula, values: dict[str, Any]):
+    return formula(**{n: values[n] for n in formula.quantities})
 
 
 def cost(fit: "Fit", target: Target, value: np.ndarray, row: np.ndarray) -> np.ndarray:
-    """F with 1 and `fit.dof` degrees of freedom, of holding row `row` of a target at `value`."""
-    begin = np.array(begins(target.law, target.free, target.start))
-    times, rows = len(begin), np.repeat(row, len(begin))
-    known = {n: np.array([v]) for n, v in fit.known.items()} | {fit.law.quantities[0]: fit.N}
-    known |= {n: v[rows][:, None] for n, v in target.given.items()}
-    known |= {target.name: np.repeat(value, times)[:, None]}
-    X = np.broadcast_to(fit.X, (len(rows), len(fit.X)))
-    start = np.tile(begin, (len(row), 1))
-    rss = solve(target.law, target.free, known, X, fit.w, start, fit.log, 1e-7).rss
-    return np.maximum(rss.reshape(-1, times).min(axis=1) - fit.rss, 0.0) / fit.variance
+    """F with 1 and `fit.dof` degrees of freedom, of holding row `row` of a target at `value`.
 
-
-def begins(law: Formula, free: tuple[str, ...], start: Mapping[str, Any]) -> list[np.ndarray]:
-    """Where to search from, a row for each free quantity: `start`, and where each of them is next
-    to nothing. What two quantities bend in two ways may have several minima.
+    What two quantities bend in two ways may have several minima: they are searched for from the
+    estimates and from the best points of a coarse grid.
     """
-    first = np.array([start[n] for n in free])
-    shapes = [i for i, n in enumerate(free) if not law.is_scale(n)]
-    found = [first]
-    for i in shapes if len(shapes) > 1 else ():
-        found.append(first.copy())
-        found[-1][i] = 1e-6
-    return found
+    given = fit.given | {n: v[row][:, None] for n, v in target.given.items()}
+    given |= {target.name: value[:, None]}
+    X = np.broadcast_to(fit.X, (len(row), len(fit.X)))
+    left = squares(target, given, X, fit.w, fit.log, target.start)
+    return np.maximum(left - fit.rss, 0.0) / fit.variance
+
+
+def squares(
+    target: Target, given, X, w, log: bool, start: dict[str, Any], everywhere: bool = True
+) -> np.ndarray:
+    """Least squares left for each row of X with what is `given`, the target among it: searched for
+    from `start` and, if `everywhere`, from the best points of a coarse grid.
+    """
+    points, here = None, np.empty((len(X), len(target.free)))
+    for i, name in enumerate(target.free):
+        here[:, i] = start[name]
+    if everywhere:
+        one = {n: v[0] if np.ndim(v) == 2 else v for n, v in given.items()}
+        points = grid(target.law, target.free, one)
+    rss = descend(target.law, target.free, given, X, w, log, points, TRIES, here, 1e-7).rss
+    if target.other is None:
+        return rss
+    return np.minimum(rss, squares(target.other, given, X, w, log, start, everywhere))
 
 
 def quantile(level: float, dof: int) -> float:
-    """Student's t that leaves `1 - level` outside on both sides; NaN without points to spare."""
+    """Student's t that leaves `1 - level` outside on both sides; NaN without points to spare.
+
+    Raises ValueError for a level that is not between 0 and 1.
+    """
     from scipy.special import stdtrit
 
+    if not 0 < level < 1:
+        raise ValueError(f"level is {level}, expected a number between 0 and 1, such as 0.95")
     return float(stdtrit(dof, (1 + level) / 2)) if dof > 0 else np.nan
 
 
@@ -131,7 +155,7 @@ def interval(fit: "Fit", target: Target, level: float) -> tuple[np.ndarray, np.n
     A cost that never reaches the threshold before the bound of the range has its end there, which
     may be infinity.
     """
-    if fit.dof <= 0 or not len(target.value):
+    if np.isnan(quantile(level, fit.dof)) or not len(target.value):
         nothing = np.full(len(target.value), np.nan)
         return nothing, nothing
     low, high = quantity(target.name)[3:]
@@ -142,37 +166,53 @@ def interval(fit: "Fit", target: Target, level: float) -> tuple[np.ndarray, np.n
     else:
         ends = [_end(fit, target, level, -1, low), _end(fit, target, level, 1, high)]
     lower, upper = (np.clip(end, low, high) for end in ends)
+    return lower, np.where(upper >= _far(fit, target) * (1 - 1e-9), np.inf, upper)
+
+
+def _far(fit: "Fit", target: Target) -> np.ndarray:
+    """Values of the target that are as good as infinite."""
     size = {"X": fit.X.max(), "N": fit.N.max()}.get(target.name[0], 1.0)
-    beyond = FAR * np.maximum(np.where(np.isfinite(target.value), target.value, 0.0), size)
-    return lower, np.where(upper > beyond, np.inf, upper)
+    return FAR * np.maximum(np.where(np.isfinite(target.value), target.value, 0.0), size)
 
 
-def load(fit: "Fit", X: float, far: float, level: float) -> np.ndarray:
+def load(fit: "Fit", X: float, level: float) -> np.ndarray:
     """The load at which the curve first reaches `X`, and the ends of its interval: where `X` enters
-    the interval of the curve, and where it leaves it below. Looked for up to `far`, or a thousand
-    times the loads measured where that is more; infinite if not found there.
+    the interval of the curve, and where it leaves it below. Looked for from the first load, or 1,
+    up to the peak or a thousand times the last load; infinite if not found there.
     """
-    from scipy.optimize.elementwise import find_root
-
-    N = np.geomspace(1e-3 * min(1.0, fit.N.min()), max(far, 1e3 * fit.N.max()), 600)
+    top = fit.peak()
+    lowest, far = min(1.0, fit.N.min()), 1e3 * fit.N.max()
+    peak = max(min(top[0], far), 2 * lowest) if top else far
     t = quantile(level, fit.dof)
 
     def above(N):
-        return fit.at(N) - X
+        return fit.at(N) / X - 1
 
     def beyond(N, threshold):
         F = cost(fit, height(fit, N), np.full(len(N), X), np.arange(len(N)))
-        F = np.nan_to_num(F, nan=1e300, posinf=1e300)
-        return np.sign(above(N)) * np.sqrt(F) - threshold
+        return np.sign(above(N)) * np.sqrt(np.nan_to_num(F, nan=1e300, posinf=1e300)) - threshold
 
-    def first(function, *args):
-        reached = np.flatnonzero(function(N, *args) >= 0)[:1]
-        if not len(reached) or reached[0] == 0:
-            return 0.0 if len(reached) else np.inf
-        return find_root(function, (N[reached - 1], N[reached]), args=args).x[0]
+    load = _first(above, lowest, peak, -1e-12)
+    low = _first(lambda N: beyond(N, -t), lowest, load if np.isfinite(load) else far)
+    high = _first(lambda N: beyond(N, t), load, far) if np.isfinite(load) else np.inf
+    return np.array([load, low, high] if fit.dof > 0 else [load, np.nan, np.nan])
 
-    ends = [first(beyond, end) for end in (-t, t)] if fit.dof > 0 else [np.nan] * 2
-    return np.array([first(above), *ends])
+
+def _first(function, low: float, high: float, enough: float = 0.0) -> float:
+    """Where a function that rises to a maximum first reaches `enough`; infinite if it does not."""
+    from scipy.optimize.elementwise import find_minimum, find_root
+
+    N = np.geomspace(low, high, 60)
+    found = function(N)
+    best = int(np.argmax(found))
+    if found[best] < enough and 0 < best < len(N) - 1:  # between two of these, perhaps
+        least = find_minimum(lambda N: -function(N), tuple(N[best - 1 : best + 2, None]))
+        N[best], found[best] = least.x[0], -least.f_x[0]
+    reached = np.flatnonzero(found >= enough)[:1]
+    if not len(reached) or reached[0] == 0:
+        return float(N[0]) if len(reached) else np.inf
+    root = find_root(lambda N: function(N) - enough, (N[reached - 1], N[reached]))
+    return float(root.x[0])
 
 
 def _end(fit: "Fit", target: Target, level: float, side: int, bound: float) -> np.ndarray:
@@ -183,65 +223,79 @@ def _end(fit: "Fit", target: Target, level: float, side: int, bound: float) -> n
     within = np.clip(target.value, *quantity(target.name)[3:])
     with np.errstate(divide="ignore"):
         near = 1 / within if target.inverse else within
-    bound = 0.0 if target.inverse and side < 0 else bound
+    least = 1 / _far(fit, target) if target.inverse else 1e-9
+    limit = np.broadcast_to(least if target.inverse and side < 0 else bound, near.shape)
 
-    def excess(distance, row):
+    def excess(value, row):
         row = row.astype(int)
-        value = near[row] + side * distance
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", over="ignore"):
             F = cost(fit, target, 1 / value if target.inverse else value, row)
         return np.sqrt(np.nan_to_num(F, nan=1e300, posinf=1e300)) - t
 
-    room = np.maximum(side * (bound - near), 0.0)
-    end, inner, outer = room.copy(), np.zeros(len(near)), np.full(len(near), np.nan)
-    first = 1e-15 / (max(fit.N.max(), fit.X.max()) if target.inverse else 1e-6)
-    step = np.minimum(np.where(near == 0, first, 1e-3 * np.abs(near)), room)
+    end = np.where(side * (limit - near) > 0, limit, near)
+    step = np.where(near == 0, least, 1e-3 * np.abs(near))
+    rows = np.flatnonzero(end != near)
     # An estimate beyond the range has been moved to its bound, which may be too far already.
-    moved = np.flatnonzero((within != target.value) & (room > 0))
-    room[moved] = end[moved] = np.where(excess(0 * room[moved], moved) > 0, 0.0, room[moved])
-    rows = np.flatnonzero(room > 0)
+    moved = rows[within[rows] != target.value[rows]]
+    far = moved[excess(near[moved], moved) > 0] if len(moved) else moved
+    end[far] = near[far]
+    rows = np.setdiff1d(rows, far)
+    inner, outer = near.copy(), np.full(len(near), np.nan)
     for _ in range(100):  # outwards, until a step costs too much
         if not len(rows):
             break
-        missing = excess(step[rows], rows)
-        crossed = missing > 0
-        outer[rows[crossed]] = step[rows[crossed]]
+        value = near[rows] + side * step[rows]
+        value = np.minimum(value, limit[rows]) if side > 0 else np.maximum(value, limit[rows])
+        missing = excess(value, rows)
+        outer[rows[missing > 0]] = value[missing > 0]
         # Where the cost were a parabola, this factor would end just beyond the threshold.
         factor = np.clip(1.02 * t / np.maximum(missing + t, 1e-9), 1.1, 30)
-        on = ~crossed & (step[rows] < room[rows])
-        rows, factor = rows[on], factor[on]
-        inner[rows] = step[rows]
-        step[rows] = np.minimum(factor * step[rows], room[rows])
+        on = (missing <= 0) & (value != limit[rows])
+        inner[rows[on]] = value[on]
+        step[rows] *= factor
+        rows = rows[on]
     found = np.flatnonzero(np.isfinite(outer))
     if len(found):
         root = find_root(excess, (inner[found], outer[found]), args=(found,))
         end[found] = np.where(root.success, root.x, outer[found])  # too far rather than too near
-    return np.abs(near + side * end)  # a negative zero has the wrong infinity as its reciprocal
+    return np.abs(end)  # a negative zero has the wrong infinity as its reciprocal
+
+
+class ByPeak(NamedTuple):
+    """Two ways to say a law and its highest throughput with another quantity in place of the one
+    that makes the peak: where there is a peak, the reciprocal of its load, as the ceiling has the
+    quantity by its square root, whose slope is infinite at zero; and where the curve only falls
+    from N = 1 on, what there is beyond that which makes it so.
+    """
+
+    load: Formula
+    gone: str
+    inverse: Formula
+    pieces: tuple[tuple[str, Formula, Formula], ...]
 
 
 @cache
-def by_peak(law: Formula, free: tuple[str, ...]) -> tuple[Formula, Formula, tuple[str, ...]]:
-    """Law, ceiling and free quantities with the reciprocal of the peak's load in place of what
-    makes the peak: the ceiling has that by its square root, whose slope is infinite at zero.
-    """
+def by_peak(law: Formula) -> ByPeak | None:
+    """How to say a law by its peak; None for a law without one."""
     import sympy as sp
 
     from nummodel import scaling
 
-    top, peak = scaling.ceiling(law), scaling.optimum(law)
-    shapes = [n for n in free if peak and n in peak.quantities]
-    if not peak or not shapes:
-        return law, top, free
-    gone, u = shapes[-1], sp.Symbol("u_opt", positive=True)
+    peak, N = scaling.optimum(law), law.symbols["N"]
+    if not peak:
+        return None
+    gone = peak.quantities[-1]
     inverse = peak.solved_for(gone, "")
-    expr = inverse.expr.subs(inverse.symbols["N_opt"], 1 / u)
-    names = [n if n != gone else "u_opt" for n in law.quantities]
-    turned = law.expr.subs(law.symbols[gone], expr)
-    again = Formula.of(law.result, turned, names, "by_peak", "The law, by its peak.")
-    height = sp.simplify(turned.subs(law.symbols["N"], 1 / u))
-    left = [n for n in names if n in {symbol.name for symbol in height.free_symbols}]
-    ceiling = Formula.of("X_max", height, left, "ceiling_by_peak", "Its height there.")
-    return again, ceiling, tuple(n if n != gone else "u_opt" for n in free)
+    u, d = (sp.Symbol(name, positive=True) for name in ("u_opt", "d"))
+    pieces = []
+    for new, top, more in ((u, 1 / u, 0), (d, sp.Integer(1), d)):
+        expr = inverse.expr.subs(inverse.symbols["N_opt"], top) + more
+        turned = law.expr.subs(law.symbols[gone], expr)
+        names = [n if n != gone else new.name for n in law.quantities]
+        again = Formula.of(law.result, turned, names, "by_peak", "The law, by its peak.")
+        height = turned.subs(N, top).simplify()
+        pieces.append((new.name, again, again.derived("X_max", height, "top", "Its height there.")))
+    return ByPeak(peak, gone, inverse, tuple(pieces))
 
 
 @cache
@@ -259,6 +313,8 @@ def _through(law: Formula, asked: Formula, free: tuple[str, ...]) -> tuple[Formu
     """The law with `asked.result` as an argument in place of a free quantity, and which that is."""
     candidates = [n for n in free if n in asked.quantities]
     scales = [n for n in candidates if asked.is_scale(n)]
+    if asked.result == "X_max" and not scales:
+        raise ValueError("X_max with an interval needs a free scale, such as X1")
     gone = (scales or candidates[::-1])[0]
     inverse = asked.solved_for(gone, "")
     names = dict.fromkeys([*law.quantities, *inverse.quantities])

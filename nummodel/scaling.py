@@ -81,13 +81,17 @@ def optimum(law: Formula) -> Formula | None:
 
 @cache
 def ceiling(law: Formula) -> Formula:
-    """Throughput that a law never exceeds: its peak, else its limit for N to infinity."""
+    """Highest throughput at any N >= 1: at the peak, else at 1 or in the limit of N to infinity."""
     import sympy as sp
 
     N, peak = law.symbols["N"], optimum(law)
-    expr = law.expr.subs(N, peak.expr).simplify() if peak else sp.limit(law.expr, N, sp.oo)
-    expr = sp.oo if expr.has(sp.oo) else expr  # SymPy adds the sign of what the ranges make >= 0
-    return law.derived("X_max", expr, _name(law, "ceiling"), "Highest throughput at any N.")
+    if peak:
+        top = 1 / sp.cancel(sp.radsimp((1 / law.expr.subs(N, peak.expr)).simplify()))
+        expr = sp.Piecewise((top, peak.expr > 1), (law.expr.subs(N, 1), True))
+    else:
+        expr = sp.limit(law.expr, N, sp.oo)
+        expr = sp.oo if expr.has(sp.oo) else expr  # SymPy adds the sign of what ranges make >= 0
+    return law.derived("X_max", expr, _name(law, "ceiling"), "Highest throughput at any N >= 1.")
 
 
 def _name(law: Formula, result: str) -> str:

@@ -210,18 +210,49 @@ def test_a_known_quantity_is_not_estimated():
 
 
 @pytest.mark.parametrize(
-    "N, X, weights, message",
+    "N, X, options, message",
     [
-        ([1, 2, np.nan], [1, 2, 3], "absolute", "finite"),
-        ([1, 2, 3], [1, 2, 0], "relative", "positive X"),
-        ([1, 2, 3], [1, -2, 3], "log", "positive X"),
-        ([1, 2, 3], [1, 2, 3], [1, 1, -1], "positive"),
-        ([1, 2, 3], [1, 2, 3], "robust", "absolute, relative, log"),
+        ([1, 2, np.nan], [1, 2, 3], {}, "N must be positive"),
+        ([1, 2, np.inf], [1, 2, 3], {}, "finite"),
+        ([0, 1, 2], [1, 2, 3], {}, "N must be positive"),
+        ([1, 2, 3], [1, 2], {}, "3 N and 2 X, expected as many"),
+        ([1, 2, 3], [0, -1, 0], {}, "no X is positive"),
+        ([1, 2, 3], [1, 2, 0], {"weights": "relative"}, "positive X"),
+        ([1, 2, 3], [1, -2, 3], {"weights": "log"}, "positive X"),
+        ([1, 2, 3], [1, 2, 3], {"weights": [1, 1, -1]}, "positive"),
+        ([1, 2, 3], [1, 2, 3], {"weights": "robust"}, "absolute, relative, log"),
+        ([1, 2, 3], [1, 2, 3], {"resolution": -0.5}, "resolution"),
+        ([1, 2, 3], [1, 2, 3], {"sigma": 2.0}, "sigma is 2.0, expected 0 to 1"),
+        ([1, 2, 3], [1, 2, 3], {"X1": np.nan}, "X1 is nan"),
+        ([1, 2, 3], [1, 2, 3], {"simga": 0.1}, "no 'simga', expected one of: X1, sigma"),
     ],
 )
-def test_what_cannot_be_fitted_is_refused(N, X, weights, message):
+def test_what_cannot_be_fitted_is_refused(N, X, options, message):
     with pytest.raises(ValueError, match=message):
-        fit(LAWS["amdahl"], {"N": N, "X": X}, weights)
+        fit(LAWS["amdahl"], {"N": N, "X": X}, **options)
+
+
+def test_a_level_is_a_share():
+    result = fit(LAWS["amdahl"], {"N": [1, 2, 4], "X": [1, 1.9, 3.5]})
+    for asked in (result.table, lambda level: result.predict(8, level)):
+        with pytest.raises(ValueError, match="level is 95, expected a number between 0 and 1"):
+            asked(95)
+
+
+def test_points_by_the_ten_thousand():
+    """Nothing here may take memory by the square of the points."""
+    N = np.tile(np.arange(1.0, 41), 1000)
+    X = LAWS["usl"](N, 100.0, 0.05, 0.001) * (1 + 0.01 * np.cos(np.arange(len(N))))
+    result = fit(LAWS["usl"], {"N": N, "X": X})
+    assert result.loo_rmse == pytest.approx(np.sqrt(result.rss / len(N)), rel=1e-3)
+    low, high = result.interval("sigma")
+    assert low < 0.05 < high < 0.051
+
+
+def test_loads_of_any_size_have_remarks():
+    N = np.array([1, 2, 4, 8, 16, 32.0]) * 1e30
+    found = remarks(fit(LAWS["usl"], {"N": N, "X": [10, 19, 33, 52, 60, 58]}))
+    assert not any("inf" in remark or "nan" in remark for remark in found)
 
 
 positive = st.floats(1e-6, 1e9)
