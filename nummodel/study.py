@@ -38,12 +38,15 @@ def read(
 ) -> Points:
     """Two columns of a CSV file, or of a published table by its name, in the units printed there.
 
-    Left out, `x` is N or the first column and `y` is X or the next. `weights` is one of `fit.KINDS`
-    or a third column. Raises InputError for whatever cannot be used.
+    Left out, `x` is N or the first column and `y` is X or the one after `x`. `weights` is one of
+    `fit.KINDS` or a third column. Raises InputError for whatever cannot be used.
     """
     path = data.path(path)
     frame = table.read(path)
-    x, y, why = _columns(frame, x, y, path)
+    x, y, why = _columns(frame, x, y, weights, path)
+    if weights not in KINDS and weights not in frame:
+        expected = f"{', '.join(KINDS)}, or a column of: {', '.join(frame)}"
+        raise InputError(f"{path}: weights {weights!r}, expected {expected}")
     N = table.numbers(frame, x, path, positive=True)
     try:
         X = table.numbers(frame, y, path, positive=True)
@@ -99,8 +102,7 @@ def study(
     laws |= {name: {"refused": reason} for name, reason in refused.items()}
     chosen, why = compare.choose(fits)
     warnings = [f"{name}: {remark}" for name in fits for remark in remarks(fits[name], level)]
-    if chosen:
-        warnings += _speaks_for_relative(fits[chosen]) + _contradicted(fits, chosen)
+    warnings += cautions(fits, chosen)
     if holdout and not held.any():
         warnings.append(f"--holdout {holdout} holds no row out")
     return {
@@ -163,14 +165,18 @@ def text(result: dict[str, Any], level: float) -> str:
     return "\n".join(lines)
 
 
-def _columns(frame: Any, x: str | None, y: str | None, path: Path) -> tuple[str, str, str]:
+def _columns(
+    frame: Any, x: str | None, y: str | None, weights: str, path: Path
+) -> tuple[str, str, str]:
     """Load and throughput column, by name, by custom or by position; and a word on a guess."""
-    free = [c for c in frame if c not in (x, y)]
-    if len(frame.columns) < 2 or (x is not None and x == y):
+    names = [c for c in frame if c != weights or c in (x, y)]
+    if len(names) < 2 or (x is not None and x == y):
         raise InputError(f"{path}: only {x or frame.columns[0]}, expected a column for X as well")
+    free = [c for c in names if c not in (x, y)]
     x = x or ("N" if "N" in free else free[0])
-    free = [c for c in free if c != x]
-    why = "" if y else f" (no --y was given; the columns are: {', '.join(frame)})"
+    after = names[names.index(x) + 1 :] if x in names else []
+    free = [c for c in (*after, *names) if c not in (x, y)]
+    why = "" if y else f" (no y was given; the columns are: {', '.join(frame)})"
     return x, y or ("X" if "X" in free else free[0]), why
 
 
@@ -198,6 +204,11 @@ def _figures(result: Fit, new: Points, level: float) -> dict[str, Any]:
     }
 
 
+def cautions(fits: dict[str, Fit], chosen: str | None) -> list[str]:
+    """What speaks against the weights, or against the law that was chosen."""
+    return _speaks_for_relative(fits[chosen]) + _contradicted(fits, chosen) if chosen else []
+
+
 def _speaks_for_relative(result: Fit) -> list[str]:
     """A warning, if the same percentage everywhere explains the residuals clearly better."""
     if result.weights != "absolute":
@@ -208,7 +219,7 @@ def _speaks_for_relative(result: Fit) -> list[str]:
         return []
     return [
         "the residuals speak for relative weights (the same percentage everywhere): "
-        f"log-likelihood higher by {gain:.1f}; try --weights relative"
+        f"log-likelihood higher by {gain:.1f}"
     ]
 
 

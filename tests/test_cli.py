@@ -135,6 +135,28 @@ def test_the_dialects_of_csv(tmp_path, text):
     assert got["n"] == 6 and got["laws"]["usl"]["peak"]["N"] > 16
 
 
+def test_comments_may_hold_anything(tmp_path):
+    text = '# run "7; of, many\n' + GOOD.replace(",", ";") + '# the "end, of it\n'
+    assert result("fit", write(tmp_path, text))["n"] == 6
+
+
+@pytest.mark.parametrize(
+    "options, x, y",
+    [
+        ((), "when", "threads"),
+        (("--x", "threads"), "threads", "tps"),
+        (("--x", "tps"), "tps", "when"),
+        (("--y", "threads"), "when", "threads"),
+        (("--x", "threads", "--weights", "tps"), "threads", "when"),
+    ],
+)
+def test_columns_left_out(tmp_path, options, x, y):
+    """The load is the first column, the throughput the one after the load."""
+    rows = "when,threads,tps\n3,1,10\n4,2,19\n5,4,33\n6,8,52\n"
+    got = result("fit", write(tmp_path, rows), *options)
+    assert (got["x"], got["y"]) == (x, y)
+
+
 def test_a_weights_column_multiplies_the_squares(tmp_path):
     rows = list(csv.DictReader(GOOD.splitlines()))
     text = "N,X,w\n" + "".join(f"{r['N']},{r['X']},{float(r['X']) ** -2}\n" for r in rows)
@@ -213,7 +235,7 @@ def test_bad_tables(tmp_path, text, where, what):
         (("/",), "directory"),
         ((TABLE, "--x", "cores"), "no column 'cores'"),
         ((TABLE, "--y", "speed"), "no column 'speed'"),
-        ((TABLE, "--weights", "trust"), "no column 'trust'"),
+        ((TABLE, "--weights", "trust"), "weights 'trust', expected absolute, relative, log, or a"),
         ((TABLE, "--y", "run_id"), "'AVPK5187', expected a number"),
         ((TABLE, "--y", "itr_per_s", "--law", "moore"), "unknown law 'moore'"),
         ((TABLE, "--y", "itr_per_s", "--holdout", "N>6"), "leaves 1 row"),

@@ -1,7 +1,6 @@
 """Delimited text with a header row: commas, semicolons or tabs; lines with # are comments."""
 
 import csv
-import io
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,13 +26,14 @@ def read(path: str | Path) -> "pd.DataFrame":
         raise InputError(f"{path}: not text, expected a CSV file in UTF-8") from None
     if "\0" in text:
         raise InputError(f"{path}: not text, expected a CSV file in UTF-8")
-    header = next((line for line in text.splitlines() if line.strip("# \t")), "")
+    lines = ["" if line.startswith("#") else line for line in text.splitlines()]
+    header = next((line for line in lines if line.strip()), "")
     delimiter = max(",;\t", key=header.count)
-    reader = csv.reader(io.StringIO(text), delimiter=delimiter, skipinitialspace=True, strict=True)
+    reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=True, strict=True)
     rows: list[tuple[int, list[str]]] = []
     try:
         for row in reader:
-            if any(row) and not row[0].startswith("#"):
+            if any(row):
                 rows.append((reader.line_num, [cell.strip() for cell in row]))
     except csv.Error as error:
         raise InputError(f"{path}:{reader.line_num}: {error}, expected a CSV file") from None
