@@ -87,9 +87,11 @@ def choose(fits: Mapping[str, "Fit"]) -> tuple[str | None, str]:
             "too few points to compare laws: AICc needs three more than a law has estimates",
         )
     gone: dict[str, str] = {}
-    for small, large in NESTED:
-        if {small, large} <= set(scores) and (p := nested(fits[small], fits[large])) < 0.05:
-            gone[small] = f"{small} goes: {large} fits better (p = {p:.2g})"
+    pairs = [pair for pair in NESTED if set(pair) <= set(scores)]
+    tests = {pair: nested(fits[pair[0]], fits[pair[1]]) for pair in pairs}
+    for (small, large), p in sorted(tests.items(), key=lambda item: item[1]):
+        if p < 0.05:
+            gone.setdefault(small, f"{small} goes: {large} fits better (p = {p:.2g})")
     for name in set(scores) - set(gone):
         for worse in gone.keys() & scores.keys():
             same_size = len(fits[name].free) == len(fits[worse].free)
@@ -104,6 +106,8 @@ def choose(fits: Mapping[str, "Fit"]) -> tuple[str | None, str]:
     if len(close) > 1:
         rest = " and ".join(name for name in close if name != chosen)
         why[-1] = f"no clear winner: {rest} within {CLOSE:g} in AICc of {chosen}, the simplest"
+    if (cheap := min(scores, key=scores.__getitem__)) in gone:
+        why.append(f"AICc alone would take {cheap}: it charges few points dearly for an estimate")
     loo = {name: fits[name].loo_rmse for name in scores if np.isfinite(fits[name].loo_rmse)}
     if chosen in loo:
         other = min(loo, key=loo.__getitem__)

@@ -55,6 +55,11 @@ def axes(picture: Picture, x: str, y: str, position: Any = 111, **options: Any) 
     return ax
 
 
+def plain(text: str) -> str:
+    """Text for a label that Matplotlib must not read as a formula, such as the name of a column."""
+    return text.replace("$", r"\$")
+
+
 def points(ax: Axes, x, y, text: str = "", colour: str = BLACK, hollow: bool = False) -> None:
     """Measurements; hollow ones were not used in the fit. `text` stands at the last."""
     ax.plot(

@@ -4,11 +4,40 @@ from itertools import combinations
 
 import numpy as np
 
+from nummodel.claims import show
 from nummodel.fit import Fit
 from nummodel.nomenclature import quantity
 
 #: Two estimates with a correlation above this are said to trade off.
 TRADING = 0.98
+
+
+def answer(fit: Fit, x: str = "N", y: str = "X", level: float = 0.95) -> str:
+    """Where throughput stops growing, in a sentence; `x` and `y` are what load and result are
+    called.
+    """
+
+    def between(name: str) -> str:
+        low, high = fit.interval(name, level)
+        if np.isnan(low):
+            return ""
+        ends = [None if np.isinf(end) else end for end in (low, high)]
+        return f" ({100 * level:g} % interval: {show(ends)})"
+
+    peak = fit.peak()
+    if peak and peak[0] == 1:
+        last = fit.interval("N_opt", level)[1]
+        end = f"; if it has a peak, then at {show(last)} at most" if 1 < last < np.inf else ""
+        return f"{y} only falls as {x} grows from 1{end} ({100 * level:g} %)."
+    if peak:
+        beyond = ", beyond the measurements" if peak[0] > fit.N.max() else ""
+        return (
+            f"{y} is highest at {x} = {show(peak[0])}{between('N_opt')}{beyond}, "
+            f"where the curve reaches {show(peak[1])}{between('X_max')}."
+        )
+    if np.isfinite(fit.X_max):
+        return f"{y} has no peak, but a ceiling of {show(fit.X_max)}{between('X_max')}."
+    return f"{y} has neither peak nor ceiling in these measurements."
 
 
 def remarks(fit: Fit, level: float = 0.95) -> list[str]:
@@ -41,10 +70,10 @@ def _on_bound(name: str, bound: float) -> str:
 
 def _trading(fit: Fit) -> list[str]:
     """Pairs of estimates whose errors nearly cancel."""
-    variances = np.diag(fit.covariance)
-    if not np.isfinite(fit.covariance).all() or not (variances > 0).all():
+    stderr = np.sqrt(np.diag(fit.covariance))
+    if not np.isfinite(fit.covariance).all() or not (stderr > 0).all():
         return []
-    correlation = fit.covariance / np.sqrt(np.outer(variances, variances))
+    correlation = fit.covariance / stderr[:, None] / stderr
     found = []
     for (i, one), (j, other) in combinations(enumerate(fit.inner), 2):
         r = correlation[i, j]

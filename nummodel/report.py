@@ -56,6 +56,12 @@ class Outcome:
         """The paragraph that answers it, as markdown."""
         return summary(self.notebook)[1]
 
+    @property
+    def found(self) -> str:
+        """What a run with parameters of its own recorded as its answer, or nothing."""
+        recorded = (claim["model"] for claim in self.claims if claim["what"] == "answer")
+        return next(recorded, "") if self.run.parameters else ""
+
 
 def notebooks() -> list[Path]:
     """The collection, in order."""
