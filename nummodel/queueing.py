@@ -315,7 +315,7 @@ def mmck_response(lamda, S, c, K):
 def mmck_population(lamda, S, c, K):
     """M/M/c/K: mean number present.
 
-    >>> mmck_population(lamda=[4, 1e9], S=1, c=5, K=12)
+    >>> mmck_population(lamda=[4, 1e12], S=1, c=5, K=12)
     array([ 5.11121319, 12.        ])
     """
     return mmck_throughput(lamda, S, c, K) * mmck_response(lamda, S, c, K)
