@@ -43,7 +43,7 @@ bench: $(VENV)/test  ## measure set-up and speed, into benchmarks/RESULTS.md
 coverage: $(VENV)/test  ## do the intervals cover what they say? (SEED=2026, half an hour)
 	@$(BIN)/python benchmarks/coverage.py --seed $(SEED)
 
-simulate: $(VENV)/test  ## simulate queues beside their formulas (SEED=2026, ten minutes)
+simulate: $(VENV)/test  ## simulate queues beside their formulas (SEED=2026, quarter of an hour)
 	@$(BIN)/python benchmarks/simulation.py --seed $(SEED) --jobs $(JOBS)
 
 picture: report  ## renew README's picture

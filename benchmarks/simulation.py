@@ -3,8 +3,9 @@
 A thousand independent runs of a station go side by side. The half-width of a figure is z standard
 errors of the mean over the runs, with z so large that all intervals of the study hold at once 19
 times in 20 (Bonferroni). A pilot, which is thrown away, fixes how long the runs are: so long that
-the half-width stays under 1 %. Exact results go to SIMULATION.md beside this file; Allen and
-Cunneen's approximation, with its error, to data/allen-cunneen.csv.
+the half-width stays under 1 %; if it does not, they are thrown away as well. Exact results go to
+SIMULATION.md beside this file; Allen and Cunneen's approximation, with its error, to
+data/allen-cunneen.csv.
 """
 
 from collections.abc import Callable
@@ -87,18 +88,19 @@ def simulate(station: Station, random, steps: int, warm_up: int, t=np.inf, respo
 
 def estimate(station, figure: str, z, seed, warm_up, t=np.inf, response=False, half=0.009):
     """A figure of a station and its half-width, relative to it: "wait", "away" or "longer"."""
-    random, steps = np.random.default_rng(seed), 2 * warm_up
-    for part in ("pilot", "main"):
+    random, steps, error = np.random.default_rng(seed), 2 * warm_up, np.inf
+    while True:
         wait, away, longer = simulate(station, random, steps, warm_up, t, response)
         means = {"wait": wait, "away": away, "longer": longer}[figure]
         share = 1 - away if figure == "wait" else np.ones(RUNS)
         value = means.mean() / share.mean()
+        pilot = error == np.inf
         # The standard error of a ratio is that of its linear part.
         error = (means - value * share).std(ddof=1) / share.mean() / np.sqrt(RUNS)
         error *= z / value
-        if part == "pilot":
-            steps = max(int(steps * (error / half) ** 2), warm_up)
-    return value, error
+        if error < 0.01 and not pilot:
+            return value, error
+        steps = max(int(steps * (error / half) ** 2), warm_up)
 
 
 def exact_cases() -> dict[str, tuple[dict, float]]:

@@ -86,7 +86,7 @@ def mg1_waiting(lamda, S, cv2):
     >>> mg1_waiting(lamda=0.5, S=1.0, cv2=[0, 1, 10])
     array([0.5, 1. , 5.5])
     """
-    return _stable(lamda * S, lamda * S**2 * (1 + cv2) / (2 * (1 - lamda * S)))
+    return _stable(lamda * S, lamda * S**2 / (1 - lamda * S) * (1 + cv2) / 2)
 
 
 @formula("R", valid)
@@ -96,7 +96,7 @@ def mg1_response(lamda, S, cv2):
     >>> mg1_response(lamda=0.5, S=1.0, cv2=10)
     6.5
     """
-    return _stable(lamda * S, S + lamda * S**2 * (1 + cv2) / (2 * (1 - lamda * S)))
+    return _stable(lamda * S, S + lamda * S**2 / (1 - lamda * S) * (1 + cv2) / 2)
 
 
 @formula("Q", valid)
@@ -107,7 +107,7 @@ def mg1_population(lamda, S, cv2):
     3.25
     """
     rho = lamda * S
-    return _stable(rho, rho + rho**2 * (1 + cv2) / (2 * (1 - rho)))
+    return _stable(rho, rho + rho**2 / (1 - rho) * (1 + cv2) / 2)
 
 
 @formula("W", valid)
@@ -120,7 +120,7 @@ def mg1_vacation_waiting(lamda, S, cv2, vacation, cv2_v):
     >>> mg1_vacation_waiting(lamda=0.5, S=1.0, cv2=1, vacation=0.2, cv2_v=0)
     1.1
     """
-    wait = lamda * S**2 * (1 + cv2) / (2 * (1 - lamda * S))
+    wait = lamda * S**2 / (1 - lamda * S) * (1 + cv2) / 2
     return _stable(lamda * S, wait + vacation * (1 + cv2_v) / 2)
 
 
