@@ -22,10 +22,17 @@ class Formula:
     """One closed-form law: `result` as a function of `quantities`, its argument names in order.
 
     Called with numbers or arrays of any broadcastable shape it gives a float or a float array.
-    Outside its validity it is `inf` or `nan`, as the mathematics has it.
+    Outside its validity it is `inf` or `nan`, as the mathematics has it. `valid` takes the
+    arguments by name and returns them as arrays, or raises where one makes no sense.
     """
 
-    def __init__(self, result: str, law: Callable, quantities: Iterable[str] | None = None):
+    def __init__(
+        self,
+        result: str,
+        law: Callable,
+        quantities: Iterable[str] | None = None,
+        valid: Callable[[dict], dict] | None = None,
+    ):
         update_wrapper(self, law)  # name, docstring and signature stay the law's
         self.result = result
         self.quantities = tuple(signature(law).parameters if quantities is None else quantities)
@@ -34,6 +41,7 @@ class Formula:
         arguments = [Parameter(n, Parameter.POSITIONAL_OR_KEYWORD) for n in self.quantities]
         self.__signature__ = Signature(arguments)
         self._law = law
+        self._valid = valid
 
     @cached_property
     def symbols(self) -> dict:
@@ -67,6 +75,8 @@ class Formula:
 
     def __call__(self, *args, **kwargs):
         values = self.__signature__.bind(*args, **kwargs).arguments
+        if self._valid:
+            values = self._valid(values)
         shape = np.broadcast_shapes(*map(np.shape, values.values()))
         value = np.broadcast_to(self._value(**values), shape)
         return value.copy() if shape else float(value)
@@ -147,6 +157,8 @@ class Formula:
         return rf"$\displaystyle {self.latex}$"
 
 
-def formula(result: str) -> Callable[[Callable], Formula]:
+def formula(
+    result: str, valid: Callable[[dict], dict] | None = None
+) -> Callable[[Callable], Formula]:
     """Decorator: turn a function of named quantities into the Formula of `result`."""
-    return lambda law: Formula(result, law)
+    return lambda law: Formula(result, law, valid=valid)

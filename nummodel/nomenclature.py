@@ -29,6 +29,19 @@ QUANTITIES = {
     "D": Quantity("D", "s", "service demand of one transaction"),
     "rho": Quantity(r"\rho", "-", "utilisation of each server", 0.0, 1.0),
     "c": Quantity("c", "-", "number of servers", 1.0),
+    # stations
+    "lamda": Quantity(r"\lambda", "1/s", "arrival rate"),
+    "S": Quantity("S", "s", "service time, mean"),
+    "Z": Quantity("Z", "s", "think time, mean"),
+    "W": Quantity("W", "s", "waiting time, mean"),
+    "W_mmc": Quantity(r"W_{\mathrm{M/M/}c}", "s", "waiting time of M/M/c"),
+    "K": Quantity("K", "-", "capacity: places, those in service included", 1.0),
+    "a": Quantity("a", "-", "offered load: servers kept busy if none is turned away"),
+    "p": Quantity("p", "-", "probability, share of the customers", 0.0, 1.0),
+    "cv2": Quantity("c_s^2", "-", "squared coefficient of variation of service"),
+    "cv2_a": Quantity("c_a^2", "-", "squared coefficient of variation between arrivals"),
+    "vacation": Quantity(r"\bar V", "s", "vacation of an idle server, mean"),
+    "cv2_v": Quantity("c_v^2", "-", "squared coefficient of variation of vacations"),
     # scaling laws
     "sigma": Quantity(r"\sigma", "-", "contention: serial fraction of the work", 0.0, 1.0),
     "kappa": Quantity(r"\kappa", "-", "coherency: cost of pairwise exchange"),
@@ -49,6 +62,16 @@ def quantity(name: str) -> Quantity:
         raise NameError(
             f"unknown quantity {name!r}: add its symbol, unit and meaning to nomenclature.py"
         ) from None
+
+
+def range_of(name: str) -> str:
+    """The values of a quantity that make sense, as words that follow "expected a number".
+
+    >>> range_of("rho"), range_of("c")
+    (' of at least 0 and at most 1', ' of at least 1')
+    """
+    low, high = quantity(name)[3:]
+    return f" of at least {low:g}" + (f" and at most {high:g}" if high < inf else "")
 
 
 def label(name: str) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from nummodel.errors import InputError
-from nummodel.nomenclature import QUANTITIES
+from nummodel.nomenclature import QUANTITIES, range_of
 
 # jsonschema, which reads notebooks, tries this optional checker of web addresses, whose grammar
 # takes two seconds to build and which no notebook needs.
@@ -68,19 +68,13 @@ def value_of(parameter: Parameter, text: str) -> Any:
         if kind in ("int", "float") and not (isfinite(value) and low <= value <= high):
             raise ValueError
     except ValueError:
+        within = range_of(parameter.name) if parameter.name in QUANTITIES else ""
         example = parameter.default.replace('"', "").replace(" ", "")
         raise InputError(
             f"parameter {parameter.name} is {text!r}, expected {kind}"
-            f"{_range_of(parameter.name)}, as in {parameter.name}={example}"
+            f"{within}, as in {parameter.name}={example}"
         ) from None
     return value
-
-
-def _range_of(name: str) -> str:
-    if name not in QUANTITIES:
-        return ""
-    low, high = QUANTITIES[name][3:]
-    return f" of at least {low:g}" + (f" and at most {high:g}" if isfinite(high) else "")
 
 
 def _type_of(default: str) -> str:

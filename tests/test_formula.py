@@ -4,10 +4,10 @@ import mpmath
 import numpy as np
 import pytest
 
-from nummodel import nomenclature, operational, scaling
+from nummodel import nomenclature, operational, queueing, scaling
 from nummodel.formula import Formula, formula
 
-ROOMS = (scaling, operational)
+ROOMS = (scaling, operational, queueing)
 FORMULAS = {
     f"{room.__name__}.{name}": value
     for room in ROOMS
@@ -26,10 +26,13 @@ def somewhere(quantities, seed):
     """Values inside the allowed ranges of all quantities."""
     random = np.random.default_rng(seed)
     ends = {n: (nomenclature.quantity(n).low, nomenclature.quantity(n).high) for n in quantities}
-    return {
+    at = {
         n: low + random.uniform(0.05, 0.9) * (high - low if np.isfinite(high) else 9)
         for n, (low, high) in ends.items()
     }
+    if "lamda" in at:
+        at["lamda"] /= 9 * at["S"]  # stations are finite below a utilisation of 1
+    return at
 
 
 @pytest.mark.parametrize("name", FORMULAS)

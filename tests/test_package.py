@@ -48,7 +48,7 @@ def test_versions_agree():
     "statement, may",
     [
         ("import nummodel", set()),
-        ("from nummodel import scaling, operational", {"numpy"}),
+        ("from nummodel import scaling, operational, queueing", {"numpy"}),
         ("from nummodel import cli", {"click"}),
         ("from nummodel import fit, data, claims", {"numpy"}),
     ],

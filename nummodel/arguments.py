@@ -1,0 +1,46 @@
+"""Arguments of stations: held against the ranges of their quantities, and made arrays."""
+
+from collections.abc import Callable, Mapping
+from functools import wraps
+from inspect import signature
+from typing import Any
+
+import numpy as np
+
+from nummodel.nomenclature import quantity, range_of
+
+WHOLE = ("N", "K", "c")
+
+
+def valid(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments as float arrays. Raises ValueError naming one that makes no sense."""
+    arrays = {}
+    for name, value in values.items():
+        low, high = quantity(name)[3:]
+        kind = "a whole number" if name in WHOLE else "a number"
+        try:
+            array = np.asarray(value, dtype=float)
+        except (TypeError, ValueError):
+            array = np.array(np.nan)
+        bad = ~(np.isfinite(array) & (array >= low) & (array <= high))
+        if name in WHOLE:
+            bad |= array != np.rint(array)
+        if bad.any():
+            got = f"{array[bad][0]:g}" if array.ndim else repr(value)
+            raise ValueError(f"{name} is {got}, expected {kind}{range_of(name)}")
+        arrays[name] = array
+    return arrays
+
+
+def station(law: Callable) -> Callable:
+    """The law with its arguments checked; scalars in, float out."""
+    names = signature(law)
+
+    @wraps(law)
+    def checked(*args, **kwargs):
+        values = valid(names.bind(*args, **kwargs).arguments)
+        with np.errstate(all="ignore"):
+            result = law(**values)
+        return result if np.ndim(result) else float(result)
+
+    return checked

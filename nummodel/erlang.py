@@ -1,0 +1,95 @@
+"""What Erlang's formulas and their finite relatives take to compute, at any load, without overflow.
+
+Arrays in, arrays out, unchecked: `queueing` is where to call them.
+"""
+
+from math import pi
+
+import numpy as np
+
+TERMS = 112  # of the series below that are summed; 1.4**-112 is less than rounding
+
+
+def erlang_b(a, c):
+    """Erlang B, also for c = 0, to 13 digits; `a` and `c` are arrays.
+
+    1/B = 1 + c/a + c (c-1)/a^2 + ... down to c!/a^c, all terms positive. Few of them count where
+    `c` is small or `a` large; elsewhere the sum is known: B is the last of the probabilities of a
+    Poisson distribution cut off after c, which is an incomplete gamma function.
+    """
+    from scipy.special import gammaincc
+
+    a, c = np.broadcast_arrays(a, c)
+    B = np.empty(a.shape)
+    few = (c <= TERMS) | (a > 1.4 * c)
+    B[few] = _series(a[few], c[few])
+    a, c = a[~few], c[~few]
+    # a^c exp(-a)/c! by Stirling's series, about its peak, so that no digits cancel.
+    near_peak = c * np.log1p((c - a) / a) - (c - a)
+    stirling = (1 - (1 - 2 / (7 * c**2)) / (30 * c**2)) / (12 * c)
+    B[~few] = np.exp(-near_peak - stirling) / np.sqrt(2 * pi * c) / gammaincc(c + 1, a)
+    return B
+
+
+def erlang_c(a, c):
+    """Erlang C for c of at least 1, in a form in which nothing cancels at full load."""
+    B = erlang_b(a, c)
+    return np.where(a < c, B / ((c - a) / c + a / c * B), 1.0)
+
+
+def _series(a, c, size=1 << 16):
+    """Erlang B by its series, 1 + c/a (1 + (c-1)/a (1 + ...)); `size` at a time stay in cache."""
+    B = np.empty(a.shape)
+    for i in range(0, a.size, size):
+        some, servers = a[i : i + size], c[i : i + size]
+        terms = int(min(servers.max(), TERMS))
+        load, k, total = 1 / np.maximum(some, 1e-300), servers - terms, np.ones(some.shape)
+        for _ in range(terms):
+            k += 1
+            total *= np.maximum(k, 0) * load
+            total += 1
+        B[i : i + size] = np.where(some > 0, 1 / total, servers == 0)
+    return B
+
+
+def mmck(lamda, S, c, K):
+    """Share turned away, throughput, and mean wait of M/M/c/K.
+
+    The probabilities of n = c ... K present are rho^(n-c) times that of c present; those of less
+    than c together are as Erlang B has them. All are taken relative to the largest of the former.
+    """
+    if (c > K).any():
+        raise ValueError("K is less than c, expected a place for every server")
+    from scipy.special import xlogy
+
+    a, places = lamda * S, K - c
+    rho = a / c
+    falling = np.minimum(rho, 1 / rho)
+    scale = np.exp(-xlogy(places, np.maximum(rho, 1)))
+    full = np.exp(xlogy(places, np.minimum(rho, 1)))
+    all_busy = _geometric(falling, places + 1)
+    below = np.where(rho > 1, falling, 1.0) * _geometric(falling, places)
+    # Both sides times B of one server less, which is 0 rather than infinite for a light load.
+    B = erlang_b(a, c - 1)
+    total, admitted = scale + B * rho * all_busy, scale + B * rho * below
+    queue = B * all_busy * _truncated_mean(rho, places)
+    return B * rho * full / total, lamda * admitted / total, S / c * queue / admitted
+
+
+def _geometric(r, n):
+    """1 + r + ... + r^(n-1) for r <= 1."""
+    from scipy.special import xlogy
+
+    return np.where(r == 1, n, np.expm1(xlogy(n, r)) / (r - 1))
+
+
+def _truncated_mean(r, m):
+    """Mean of j = 0 ... m with probabilities proportional to r^j."""
+    h = -np.log(r)
+    x = (m + 1) * h
+    far = 1 / np.expm1(h) - (m + 1) / np.expm1(x)
+    # Close to 1, where the two are nearly equal: their series by Bernoulli's numbers.
+    near = m / 2 + sum(
+        b * h**k * (1 - (m + 1) ** (k + 1)) for k, b in ((1, 1 / 12), (3, -1 / 720), (5, 1 / 30240))
+    )
+    return np.where(m == 0, 0.0, np.where(abs(x) < 0.1, near, far))
