@@ -25,8 +25,14 @@ QUANTITIES = {
     "X1": Quantity("X_1", "1/s", "throughput at N = 1"),
     "C": Quantity("C", "-", "relative capacity: throughput over throughput at N = 1"),
     "R": Quantity("R", "s", "response time, waiting included"),
+    "R_min": Quantity(r"R_\mathrm{min}", "s", "lower bound of the response time"),
+    "R_max": Quantity(r"R_\mathrm{max}", "s", "upper bound of the response time"),
     "Q": Quantity("Q", "-", "mean number present"),
     "D": Quantity("D", "s", "service demand of one transaction"),
+    "D_max": Quantity(r"D_\mathrm{max}", "s", "largest demand of a station, per server"),
+    "D_mean": Quantity(r"\bar D", "s", "mean demand of a station"),
+    "Z": Quantity("Z", "s", "think time between transactions"),
+    "N_sat": Quantity(r"N^*", "-", "population at which the bottleneck would be full"),
     "rho": Quantity(r"\rho", "-", "utilisation of each server", 0.0, 1.0),
     "c": Quantity("c", "-", "number of servers", 1.0),
     # scaling laws
@@ -36,6 +42,7 @@ QUANTITIES = {
     "u_opt": Quantity(r"1/N_\mathrm{opt}", "-", "reciprocal of that population"),
     "N0": Quantity("N_0", "-", "population at which the curve is asked for"),
     "X0": Quantity("X_0", "1/s", "height of the curve there"),
+    "X_min": Quantity(r"X_\mathrm{min}", "1/s", "lower bound of the throughput"),
     "X_max": Quantity(r"X_\mathrm{max}", "1/s", "highest throughput at any population"),
 }
 
