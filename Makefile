@@ -13,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE PYTHONPATH
 export UV_SYSTEM_CERTS := 1
 INSTALL = $(BIN)/uv pip install --quiet --python $(BIN)/python --constraint requirements.lock
 
-.PHONY: help report test lab lint lock wheel test-ui bench coverage picture clean
+.PHONY: help report test lab lint lock wheel test-ui bench coverage networks picture clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 20
@@ -42,6 +42,9 @@ bench: $(VENV)/test  ## measure set-up and speed, into benchmarks/RESULTS.md
 
 coverage: $(VENV)/test  ## do the intervals cover what they say? (SEED=2026, half an hour)
 	@$(BIN)/python benchmarks/coverage.py --seed $(SEED)
+
+networks: $(VENV)/test  ## how right are the networks? (SEED=2026, a minute)
+	@$(BIN)/python benchmarks/networks.py --seed $(SEED)
 
 picture: report  ## renew README's picture
 	@$(BIN)/python docs/picture.py

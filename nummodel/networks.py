@@ -104,8 +104,9 @@ def solve(stations: Sequence[Station], N, Z=0.0) -> Solution:
     (Reiser and Lavenberg 1980), all populations of the same total in one step; beyond `LARGEST`
     terms `schweitzer` takes over, and `exact` is False.
 
-    >>> solve([queue([0.1, 0.3]), queue([0.2, 0.05])], (10, 15), Z=[1, 2]).X.round(6)
-    array([3.284463, 2.329105])
+    >>> three = [queue([0.1, 0.3]), queue([0.2, 0.05]), queue([0.05, 0.1])]
+    >>> solve(three, (10, 15), Z=[1, 2]).X.round(6)
+    array([3.178195, 2.273139])
 
     Raises ValueError, naming the argument, for what is no network or no population, and
     ArithmeticError rather than give a figure that fails its own check: numbers at the stations and
@@ -142,7 +143,22 @@ def schweitzer(stations: Sequence[Station], N: tuple[int, ...], Z=0.0) -> Soluti
     """Several classes, approximately: for any populations, at the cost of a few hundred steps.
 
     One customer fewer is assumed to leave every queue shorter in proportion (Schweitzer 1979;
-    Bard 1979), Q_j(N - 1_c) = Q_j(N) (1 - [j = c]/N_c).
+    Bard 1979), Q_j(N - 1_c) = Q_j(N) (1 - [j = c]/N_c). How far off that is, on random networks of
+    two classes and up to five stations (`make networks`; median, 95 % and worst of 500):
+
+    | customers | error of X | error of R |
+    |---|---|---|
+    | 2 to 5 | 2.4 %, 6.4 %, 12 % | 2.9 %, 9.5 %, 16 % |
+    | 6 to 20 | 2.4 %, 7.2 %, 22 % | 2.6 %, 10 %, 39 % |
+    | 21 to 60 | 0.7 %, 5.4 %, 16 % | 0.7 %, 6.6 %, 25 % |
+    | 61 to 200 | 0.1 %, 2.9 %, 6.2 % | 0.1 %, 3.0 %, 6.6 % |
+
+    One customer meets nobody, and there it is exact:
+
+    >>> schweitzer([queue([1.0]), queue([2.0])], (1,), Z=1.0).X.round(12)
+    array([0.25])
+
+    Raises ValueError as `solve` does.
     """
     D, Z, classes = _network(stations, Z)
     if not classes:
