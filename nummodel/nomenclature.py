@@ -30,7 +30,7 @@ QUANTITIES = {
     "Q": Quantity("Q", "-", "mean number present"),
     "D": Quantity("D", "s", "service demand of one transaction"),
     "D_max": Quantity(r"D_\mathrm{max}", "s", "largest demand of a station, per server"),
-    "D_mean": Quantity(r"\bar D", "s", "mean demand of a station"),
+    "D_mean": Quantity(r"D_\mathrm{mean}", "s", "mean demand of a station"),
     "Z": Quantity("Z", "s", "think time between transactions"),
     "N_sat": Quantity(r"N^*", "-", "population at which the bottleneck would be full"),
     "rho": Quantity(r"\rho", "-", "utilisation of each server", 0.0, 1.0),

@@ -118,7 +118,7 @@ def balanced_throughput_max(N, D, D_max, D_mean, Z):
     >>> balanced_throughput_max(N=[1, 20], D=0.37, D_max=0.1, D_mean=0.0925, Z=0.0).round(6)
     array([2.702703, 9.400705])
     """
-    return _least(1 / D_max, N / (D + Z + (N - 1) * D_mean / (1 + Z / D)))
+    return _least(1 / D_max, N / (D + Z + (N - 1) * D_mean * D / (D + Z)))
 
 
 @formula("X_min")
@@ -128,19 +128,19 @@ def balanced_throughput_min(N, D, D_max, Z):
     >>> balanced_throughput_min(N=[1, 20], D=0.37, D_max=0.1, Z=0.0).round(6)
     array([2.702703, 8.810573])
     """
-    return N / (D + Z + (N - 1) * D_max / (1 + Z / (N * D)))
+    return N / (D + Z + (N - 1) * D_max * N * D / (N * D + Z))
 
 
 @formula("R_min")
 def balanced_response_min(N, D, D_max, D_mean, Z):
     """The response time of `balanced_throughput_max`."""
-    return _most(N * D_max - Z, D + (N - 1) * D_mean / (1 + Z / D))
+    return _most(N * D_max - Z, D + (N - 1) * D_mean * D / (D + Z))
 
 
 @formula("R_max")
 def balanced_response_max(N, D, D_max, Z):
     """The response time of `balanced_throughput_min`."""
-    return D + (N - 1) * D_max / (1 + Z / (N * D))
+    return D + (N - 1) * D_max * N * D / (N * D + Z)
 
 
 def _least(*terms):
