@@ -76,12 +76,13 @@ def solve(stations: list[tuple[float, np.ndarray]], Z: float, N: np.ndarray):
     step = 0  # a guess; then a rate at which tails do not grow much; then any
     while True:
         P, numbers = _at_rate(s, stations, Z, top)
-        at = left & (P[np.minimum(N, top)] > LEAST) & (P[np.minimum(N, top) - 1] > LEAST)
-        n = N[at]
-        X[at] = s * P[n - 1] / P[n]
+        inside = np.minimum(N, top)
+        here, before = P[inside], P[inside - 1]
+        at = left & (np.minimum(here, before) > LEAST)
+        np.multiply(s, np.divide(before, here, where=at, out=before), where=at, out=X)
         for k, number in enumerate(numbers):
-            Q[k, at] = number[n] / P[n]
-        left[at] = False
+            np.divide(number[inside], here, where=at, out=Q[k])
+        left &= ~at
         if not left.any():
             return X, Q
         largest = int(N[left].max())

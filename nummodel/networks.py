@@ -117,26 +117,31 @@ def solve(stations: Sequence[Station], N, Z=0.0) -> Solution:
         each = _populations(N, len(Z))
         small = _terms(each, len(stations)) <= LARGEST
         return _exact_classes(stations, D, each, Z) if small else schweitzer(stations, N, Z)
-    n = _counts(N)
+    counts = _counts(N)
+    n = counts.ravel()
     busy = [k for k, s in enumerate(stations) if s.capacity is not None and D[k] > 0]
     waits = Z + sum(d for d, s in zip(D, stations, strict=True) if s.capacity is None)
-    X: Any = np.zeros(n.size)
-    Q: Any = np.zeros((len(stations), n.size))
-    some = np.flatnonzero(n)
-    if len(some):
+    X, Q = np.zeros(n.size), np.zeros((len(stations), n.size))
+    some = n > 0
+    if some.any():
         queues: Any = [(D[k], stations[k].capacity) for k in busy]
-        X[some], numbers = convolution.solve(queues, waits, n.ravel()[some])
-        Q[np.ix_(np.array(busy, int), some)] = numbers
+        X[some], numbers = convolution.solve(queues, waits, n[some])
+        for k, number in zip(busy, numbers, strict=True):
+            Q[k, some] = number
     for k, station in enumerate(stations):
         if station.capacity is None:
             Q[k] = X * D[k]
-    X, Q = X.reshape(n.shape), Q.reshape(len(stations), *n.shape)
     most = np.array([inf if s.capacity is None else s.capacity.max() for s in stations])
     rho = np.multiply.outer(D / most, X)
-    _check(n, X, Q, X * Z, rho)
+    _check(n, Q, X * Z, rho)
     with np.errstate(invalid="ignore"):
         R_k = Q / X
-    return Solution(_plain(X), _plain(R_k.sum(0)), R_k, Q, rho)
+
+    def shaped(figure):
+        return figure.reshape(figure.shape[:-1] + counts.shape)
+
+    R = shaped(R_k.sum(0))
+    return Solution(_plain(shaped(X)), _plain(R), shaped(R_k), shaped(Q), shaped(rho))
 
 
 def schweitzer(stations: Sequence[Station], N: tuple[int, ...], Z=0.0) -> Solution:
@@ -264,16 +269,15 @@ def _terms(N: list[int], stations: int) -> int:
 def _solution(N, X, R_k, D, Z, queues, exact: bool) -> Solution:
     """A solution in several classes, checked."""
     Q, rho = X * R_k, X * D * queues[:, None]
-    _check(np.asarray(N), X, Q, X * Z, rho.sum(1))
+    _check(np.asarray(N), Q, X * Z, rho.sum(1))
     R_k = np.where(X > 0, R_k, np.nan)
     return Solution(X, R_k.sum(0), R_k, Q, rho, exact)
 
 
-def _check(N, X, Q, thinking, rho) -> None:
+def _check(N, Q, thinking, rho) -> None:
     """Raise ArithmeticError for figures that contradict each other."""
-    total = Q.sum(0) + thinking
-    finite = np.isfinite(X).all() and np.isfinite(Q).all()
-    if not finite or (np.abs(total - N) > 1e-9 * N).any() or (rho > 1 + 1e-9).any():
+    whole = np.abs(Q.sum(0) + thinking - N) <= 1e-9 * N  # and then everything is finite
+    if not whole.all() or rho.max() > 1 + 1e-9:
         raise ArithmeticError("the solution fails its check: numbers present do not add up to N")
 
 
