@@ -95,6 +95,8 @@ def solve(stations: list[tuple[float, np.ndarray]], Z: float, N: np.ndarray):
 
 def _at_rate(s: float, stations: list[tuple[float, np.ndarray]], Z: float, top: int):
     """Probabilities of 0 .. top customers in all under rate s, and what gives those of stations."""
+    from scipy.signal import sosfilt
+
     thinking = np.zeros(top + 1)
     thinking[0] = 1.0
     if Z > 0:
@@ -102,11 +104,8 @@ def _at_rate(s: float, stations: list[tuple[float, np.ndarray]], Z: float, top: 
         thinking[: few + 1] = _normalised(products(s * Z / np.arange(1, few + 1)))
     series = [_series(s * d / c, top) for d, c in stations]
     varying = [k for k, f in enumerate(series) if len(f.head)]
-    base = thinking
-    for f in series:
-        if not len(f.head):
-            base = f.convolved(base)
-    P = base
+    sections = [[f.last, 0, 0, 1, -f.ratio, 0] for f in series if not len(f.head)]
+    P = base = sosfilt(sections, thinking) if sections else thinking
     for k in varying:
         P = series[k].convolved(P)
 

@@ -122,8 +122,8 @@ def solve(stations: Sequence[Station], N, Z=0.0) -> Solution:
     busy = [k for k, s in enumerate(stations) if s.capacity is not None and D[k] > 0]
     waits = Z + sum(d for d, s in zip(D, stations, strict=True) if s.capacity is None)
     X, Q = np.zeros(n.size), np.zeros((len(stations), n.size))
-    some = n > 0
-    if some.any():
+    some: Any = slice(None) if n.all() else n > 0
+    if n.any():
         queues: Any = [(D[k], stations[k].capacity) for k in busy]
         X[some], numbers = convolution.solve(queues, waits, n[some])
         for k, number in zip(busy, numbers, strict=True):
