@@ -26,8 +26,9 @@ import numpy as np
 
 #: Least probability of a population under a rate at which it is computed, and least term.
 LEAST, NOTHING = 1e-250, 1e-290
-#: A tail that grows by more than exp(GROWTH) is not left to a filter, but multiplied out.
-GROWTH = 40.0
+#: A tail that grows by more than exp(GROWTH) is not left to a filter, but multiplied out, which
+#: takes a minute for a population of MANY.
+GROWTH, MANY = 40.0, 100_000
 
 
 class Series(NamedTuple):
@@ -66,8 +67,8 @@ def solve(stations: list[tuple[float, np.ndarray]], Z: float, N: np.ndarray):
     """Throughput (over N) and mean numbers (stations first) at populations `N` >= 1.
 
     `stations` are pairs of a positive demand and the capacities with 1, 2, .. present, the last one
-    holding from there on. Raises ArithmeticError where no rate makes a population likely enough: in
-    a large network whose throughput first rises, then collapses.
+    holding from there on. Raises ArithmeticError where no rate is found at which a population is
+    likely enough: where throughput collapses and there are more than MANY customers.
     """
     X, Q = np.empty(len(N)), np.empty((len(stations), len(N)))
     top, left = int(N.max()), np.ones(len(N), dtype=bool)
@@ -87,8 +88,8 @@ def solve(stations: list[tuple[float, np.ndarray]], Z: float, N: np.ndarray):
             return X, Q
         largest = int(N[left].max())
         step = 1 if largest < top else step + 1
-        if step > 2:
-            raise ArithmeticError(f"throughput at N = {top} is beyond double precision")
+        if step > 2 or (step == 2 and top > MANY):
+            raise ArithmeticError(f"no rate makes N = {top} likely enough to be computed")
         top = largest
         s = _rate(stations, Z, top, GROWTH if step == 1 else inf)
 

@@ -110,7 +110,8 @@ def solve(stations: Sequence[Station], N, Z=0.0) -> Solution:
 
     Raises ValueError, naming the argument, for what is no network or no population, and
     ArithmeticError rather than give a figure that fails its own check: numbers at the stations and
-    thinking that do not add up to N, or a throughput above a station's capacity.
+    thinking that do not add up to N, or a throughput above a station's capacity. Where the speed
+    of a station collapses with thousands present, more than 100,000 customers are refused so, too.
     """
     D, Z, classes = _network(stations, Z)
     if classes:

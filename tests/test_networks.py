@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference import CASES, KNOWN_WRONG
 
-from nummodel import networks, operational
+from nummodel import networks, operational, report
 from nummodel.networks import delay, load_dependent, open_network, queue, schweitzer, solve
 
 MS32 = [queue(1.0, servers=32), queue(0.04), queue(0.03)]
@@ -412,6 +412,20 @@ def test_open_stations():
 def test_bad_input_is_named(call, name):
     with pytest.raises(ValueError, match=name):
         call()
+
+
+def test_a_collapse_too_large_is_refused():
+    slower = load_dependent(1.0, 1 / (1 + 0.01 * np.arange(5000)))
+    assert solve([slower], 5000, Z=100.0).X == pytest.approx(1 / 50.98, rel=1e-3)
+    with pytest.raises(ArithmeticError, match="200000"):
+        solve([slower, queue(0.1)], 200_000, Z=100.0)
+
+
+def test_the_notebook_cites_what_the_tools_printed():
+    (path,) = (p for p in report.notebooks() if p.stem.startswith("03"))
+    for case in KNOWN_WRONG:
+        if {"N", "m"} <= set(case["inputs"]):
+            assert f"{np.ravel(case['outputs']['X'])[0]:.6f}" in path.read_text()
 
 
 def test_a_figure_that_contradicts_itself_is_not_given(monkeypatch):
