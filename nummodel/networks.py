@@ -9,12 +9,12 @@ equally (the assumptions of Baskett, Chandy, Muntz and Palacios 1975: the produc
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import inf, prod
+from math import inf
 from typing import Any
 
 import numpy as np
 
-from nummodel import convolution
+from nummodel import classes, convolution
 
 #: Several classes are solved exactly up to this many terms, some seconds of work.
 LARGEST = 300_000_000
@@ -113,11 +113,13 @@ def solve(stations: Sequence[Station], N, Z=0.0) -> Solution:
     thinking that do not add up to N, or a throughput above a station's capacity. Where the speed
     of a station collapses with thousands present, more than 100,000 customers are refused so, too.
     """
-    D, Z, classes = _network(stations, Z)
-    if classes:
+    D, Z, several = _network(stations, Z)
+    if several:
         each = _populations(N, len(Z))
-        small = _terms(each, len(stations)) <= LARGEST
-        return _exact_classes(stations, D, each, Z) if small else schweitzer(stations, N, Z)
+        if classes.terms(each, len(stations)) > LARGEST:
+            return schweitzer(stations, N, Z)
+        X, R_k = classes.exact(D, _queues(stations), each, Z)
+        return _solution(stations, D, each, Z, X, R_k, exact=True)
     counts = _counts(N)
     n = counts.ravel()
     busy = [k for k, s in enumerate(stations) if s.capacity is not None and D[k] > 0]
@@ -146,7 +148,7 @@ def solve(stations: Sequence[Station], N, Z=0.0) -> Solution:
 
 
 def schweitzer(stations: Sequence[Station], N: tuple[int, ...], Z=0.0) -> Solution:
-    """Several classes, approximately: for any populations, at the cost of a few hundred steps.
+    """Several classes, approximately: for any populations, mostly in a few hundred steps.
 
     One customer fewer is assumed to leave every queue shorter in proportion (Schweitzer 1979;
     Bard 1979), Q_j(N - 1_c) = Q_j(N) (1 - [j = c]/N_c). How far off that is, on random networks of
@@ -164,23 +166,15 @@ def schweitzer(stations: Sequence[Station], N: tuple[int, ...], Z=0.0) -> Soluti
     >>> schweitzer([queue([1.0]), queue([2.0])], (1,), Z=1.0).X.round(12)
     array([0.25])
 
-    Raises ValueError as `solve` does.
+    Raises ValueError as `solve` does, and ArithmeticError if 300,000 steps do not settle it: with
+    very many customers and bottlenecks that are nearly alike.
     """
-    D, Z, classes = _network(stations, Z)
-    if not classes:
+    D, Z, several = _network(stations, Z)
+    if not several:
         raise ValueError("stations have one demand, expected a sequence of them, one per class")
-    n = np.array(_populations(N, len(Z)), dtype=float)
-    queues = np.array([s.capacity is not None for s in stations])
-    share = 1 / np.maximum(n, 1)
-    X = n / (Z + D.sum(0) * max(n.sum(), 1))
-    Q = X * D
-    for _ in range(1_000_000):
-        R = D * (1 + queues[:, None] * (Q.sum(1, keepdims=True) - Q * share))
-        X = n / (Z + R.sum(0))
-        before, Q = Q, X * R
-        if (np.abs(Q - before) <= 1e-13 * Q).all():
-            return _solution(n, X, R, D, Z, queues, exact=False)
-    raise ArithmeticError("Schweitzer's approximation did not settle")
+    n = _populations(N, len(Z))
+    X, R_k = classes.schweitzer(D, _queues(stations), n, Z)
+    return _solution(stations, D, n, Z, X, R_k, exact=False)
 
 
 def open_network(stations: Sequence[Station], lamda) -> Solution:
@@ -193,26 +187,21 @@ def open_network(stations: Sequence[Station], lamda) -> Solution:
     >>> open_network([queue(0.1), queue(0.2, servers=2)], [5.0, 9.0, 10.0]).R.round(6)
     array([0.466667, 2.052632,      inf])
     """
-    D, _, classes = _network(stations, 1.0)
+    D, _, several = _network(stations, 1.0)
     rates = np.asarray(lamda, dtype=float)
     if not (np.isfinite(rates) & (rates >= 0)).all():
         raise ValueError(f"lamda is {lamda}, expected rates that are not negative")
-    if classes and rates.shape != D.shape[1:]:
+    if several and rates.shape != D.shape[1:]:
         raise ValueError(f"lamda is {lamda}, expected {D.shape[1]} rates, one per class")
-    rho, R_k = [], []
-    for d, station in zip(D, stations, strict=True):
-        if station.capacity is None:
-            rho.append(0 * rates * d)
-            R_k.append(d + 0 * rates)
-        else:
-            load = np.multiply(rates, d)
-            rho.append(load / station.capacity.max())
-            full = load.sum() if classes else load
-            R_k.append(d * _stretch(full, station.capacity))
-    R = np.array(R_k)
-    with np.errstate(invalid="ignore"):
-        Q = np.where(rates > 0, rates * R, 0.0)
-    return Solution(_plain(rates), _plain(R.sum(0)), R, Q, np.array(rho))
+    R_k, rho = np.zeros((2, len(D), *rates.shape))
+    for k, (d, station) in enumerate(zip(D, stations, strict=True)):
+        load, stretch = rates * d, 1.0
+        if station.capacity is not None:
+            rho[k] = load / station.capacity.max()
+            stretch = _stretch(load.sum() if several else load, station.capacity)
+        np.multiply(d, stretch, where=d > 0, out=R_k[k, ...])
+    Q = np.multiply(rates, R_k, where=rates > 0, out=np.zeros_like(R_k))
+    return Solution(_plain(rates), _plain(R_k.sum(0)), R_k, Q, rho)
 
 
 def _stretch(load, capacity: np.ndarray):
@@ -231,48 +220,17 @@ def _stretch(load, capacity: np.ndarray):
     return result
 
 
-def _exact_classes(stations: Sequence[Station], D: np.ndarray, N: list[int], Z: np.ndarray):
-    """Mean value analysis. A step holds all populations of the same total, as an array over those
-    of all classes but the largest; one customer fewer is a shift of the step before. What it holds
-    for fewer than no customers is never used.
-    """
-    order = np.argsort(N, kind="stable")
-    n = np.array(N)[order]
-    queues = np.array([s.capacity is not None for s in stations])
-    wait = (Z + D[~queues].sum(0))[order][:, None]
-    demand = D[queues].T[order][:, :, None]
-    shape = tuple(n[:-1] + 1)
-    strides = [prod(shape[c + 1 :]) for c in range(len(shape))]
-    counts = np.zeros((len(n), prod(shape)))
-    counts[:-1] = np.indices(shape).reshape(len(shape), prod(shape))
-    placed = counts.sum(0)
-    R = np.ones((len(n), demand.shape[1], prod(shape)))
-    numbers, before, X = np.zeros_like(R), np.ones_like(R), np.zeros_like(counts)
-    for total in range(1, n.sum() + 1):
-        np.add(numbers.sum(0), 1.0, out=before[-1])
-        for c, stride in enumerate(strides):
-            before[c, :, stride:] = before[-1, :, :-stride]
-        np.multiply(demand, before, out=R)
-        np.maximum(total - placed, 0.0, out=counts[-1])
-        X = counts / (wait + R.sum(1))
-        np.multiply(X[:, None], R, out=numbers)
-    back = np.argsort(order)
-    R_k = D.copy()
-    R_k[queues] = R[back, :, -1].T
-    return _solution(N, X[back, -1], R_k, D, Z, queues, exact=True)
-
-
-def _terms(N: list[int], stations: int) -> int:
-    """How many numbers the exact solution in several classes has to compute."""
-    return (sum(N) + 1) * prod(n + 1 for n in sorted(N)[:-1]) * len(N) * stations
-
-
-def _solution(N, X, R_k, D, Z, queues, exact: bool) -> Solution:
+def _solution(stations, D, N, Z, X, R_k, exact: bool) -> Solution:
     """A solution in several classes, checked."""
-    Q, rho = X * R_k, X * D * queues[:, None]
+    Q, rho = X * R_k, X * D * _queues(stations)[:, None]
     _check(np.asarray(N), Q, X * Z, rho.sum(1))
     R_k = np.where(X > 0, R_k, np.nan)
     return Solution(X, R_k.sum(0), R_k, Q, rho, exact)
+
+
+def _queues(stations: Sequence[Station]) -> np.ndarray:
+    """Which of the stations are no delays."""
+    return np.array([s.capacity is not None for s in stations])
 
 
 def _check(N, Q, thinking, rho) -> None:
@@ -290,19 +248,19 @@ def _network(stations: Sequence[Station], Z) -> tuple[np.ndarray, Any, bool]:
     if len(shapes) > 1:
         raise ValueError("stations differ in their number of classes: give each one D per class")
     D, think = np.array([s.D for s in stations]), np.asarray(Z, dtype=float)
-    classes = D.ndim == 2
+    several = D.ndim == 2
     if think.ndim and think.shape != D.shape[1:]:
-        raise ValueError(f"Z is {Z}, expected a number{', or one per class' if classes else ''}")
+        raise ValueError(f"Z is {Z}, expected a number{', or one per class' if several else ''}")
     if not (np.isfinite(think) & (think >= 0)).all():
         raise ValueError(f"Z is {Z}, expected a think time that is finite and not negative")
     if not (D.sum(0) + think > 0).all():
         raise ValueError("stations have no demand and Z is 0: nothing takes any time")
-    if classes and any(s.capacity is not None and len(s.capacity) > 1 for s in stations):
+    if several and any(s.capacity is not None and len(s.capacity) > 1 for s in stations):
         raise ValueError(
             "stations: with several classes a queue has one server, expected no servers > 1 and "
             "no load dependence"
         )
-    return D, np.broadcast_to(think, D.shape[1:]) if classes else float(think), classes
+    return D, np.broadcast_to(think, D.shape[1:]) if several else float(think), several
 
 
 def _demands(D) -> Any:
