@@ -152,7 +152,8 @@ def schweitzer(stations: Sequence[Station], N: tuple[int, ...], Z=0.0) -> Soluti
 
     One customer fewer is assumed to leave every queue shorter in proportion (Schweitzer 1979;
     Bard 1979), Q_j(N - 1_c) = Q_j(N) (1 - [j = c]/N_c). How far off that is, on random networks of
-    two classes and up to five stations (`make networks`; median, 95 % and worst of 500):
+    two classes and up to five stations (`make networks`; median, 95 % and worst of 500;
+    the worst of another 500 may be twice as bad):
 
     | customers | error of X | error of R |
     |---|---|---|
