@@ -13,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE PYTHONPATH
 export UV_SYSTEM_CERTS := 1
 INSTALL = $(BIN)/uv pip install --quiet --python $(BIN)/python --constraint requirements.lock
 
-.PHONY: help report test lab lint lock wheel test-ui bench coverage simulate picture clean
+.PHONY: help report test lab lint lock wheel test-ui bench coverage simulate networks picture clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 20
@@ -45,6 +45,9 @@ coverage: $(VENV)/test  ## do the intervals cover what they say? (SEED=2026, hal
 
 simulate: $(VENV)/test  ## simulate queues beside their formulas (SEED=2026, quarter of an hour)
 	@$(BIN)/python benchmarks/simulation.py --seed $(SEED) --jobs $(JOBS)
+
+networks: $(VENV)/test  ## how right are the networks? (SEED=2026, a minute)
+	@$(BIN)/python benchmarks/networks.py --seed $(SEED)
 
 picture: report  ## renew README's picture
 	@$(BIN)/python docs/picture.py

@@ -25,14 +25,19 @@ QUANTITIES = {
     "X1": Quantity("X_1", "1/s", "throughput at N = 1"),
     "C": Quantity("C", "-", "relative capacity: throughput over throughput at N = 1"),
     "R": Quantity("R", "s", "response time, waiting included"),
+    "R_min": Quantity(r"R_\mathrm{min}", "s", "lower bound of the response time"),
+    "R_max": Quantity(r"R_\mathrm{max}", "s", "upper bound of the response time"),
     "Q": Quantity("Q", "-", "mean number present"),
     "D": Quantity("D", "s", "service demand of one transaction"),
+    "D_max": Quantity(r"D_\mathrm{max}", "s", "largest demand of a station, per server"),
+    "D_mean": Quantity(r"D_\mathrm{mean}", "s", "mean demand of a station"),
+    "Z": Quantity("Z", "s", "think time between transactions"),
+    "N_sat": Quantity(r"N^*", "-", "population at which the bottleneck would be full"),
     "rho": Quantity(r"\rho", "-", "utilisation of each server", 0.0, 1.0),
     "c": Quantity("c", "-", "number of servers", 1.0),
     # stations
     "lamda": Quantity(r"\lambda", "1/s", "arrival rate"),
     "S": Quantity("S", "s", "service time, mean"),
-    "Z": Quantity("Z", "s", "think time, mean"),
     "W": Quantity("W", "s", "waiting time, mean"),
     "W_mmc": Quantity(r"W_{\mathrm{M/M/}c}", "s", "waiting time of M/M/c"),
     "K": Quantity("K", "-", "capacity: places, those in service included", 1.0),
@@ -50,6 +55,7 @@ QUANTITIES = {
     "d": Quantity("d", "-", "exchange beyond that of a peak at N = 1"),
     "N0": Quantity("N_0", "-", "population at which the curve is asked for"),
     "X0": Quantity("X_0", "1/s", "height of the curve there"),
+    "X_min": Quantity(r"X_\mathrm{min}", "1/s", "lower bound of the throughput"),
     "X_max": Quantity(r"X_\mathrm{max}", "1/s", "highest throughput at any N >= 1"),
 }
 

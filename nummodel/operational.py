@@ -2,6 +2,13 @@
 
 Denning and Buzen, The Operational Analysis of Queueing Network Models (1978). Times in seconds,
 rates per second, utilisation as a fraction.
+
+Bounds of a closed system, before anything is solved: N customers think for Z seconds and need D
+seconds of service in all, D_max of them at the bottleneck (with c servers there: D/c). The
+asymptotic ones hold for any network. The balanced ones hold in product form with one server a
+station, and are closer: a system with the same D is slowest when every station that is used has
+D_max, and fastest when all have the same D_mean (Zahorjan, Sevcik, Eager and Galler 1982; with
+think time Lazowska, Zahorjan, Graham and Sevcik 1984, Quantitative System Performance, chapter 5).
 """
 
 from nummodel.formula import formula
@@ -42,3 +49,107 @@ def full_throughput(X, rho):
     100.0
     """
     return X / rho
+
+
+@formula("R")
+def interactive_response(N, X, Z):
+    """Response time of N customers who think for Z: what is left of a cycle, N/X - Z.
+
+    >>> interactive_response(N=20, X=2.0, Z=4.0)
+    6.0
+    """
+    return N / X - Z
+
+
+@formula("N_sat")
+def saturation(D, D_max, Z):
+    """Population at which the two asymptotes meet: beyond it someone must wait, whatever the order.
+
+    >>> saturation(D=17.2, D_max=9.2, Z=120.0)
+    14.91304347826087
+    """
+    return (D + Z) / D_max
+
+
+@formula("X_max")
+def asymptotic_throughput_max(N, D, D_max, Z):
+    """Nobody waits, until the bottleneck is full.
+
+    >>> asymptotic_throughput_max(N=[1, 100], D=17.2, D_max=9.2, Z=120.0).round(6)
+    array([0.007289, 0.108696])
+    """
+    return _least(N / (D + Z), 1 / D_max)
+
+
+@formula("X_min")
+def asymptotic_throughput_min(N, D, Z):
+    """Everyone waits for everyone else at every station.
+
+    >>> round(asymptotic_throughput_min(N=20, D=17.2, Z=120.0), 6)
+    0.043103
+    """
+    return N / (N * D + Z)
+
+
+@formula("R_min")
+def asymptotic_response_min(N, D, D_max, Z):
+    """The response time of `asymptotic_throughput_max`.
+
+    >>> asymptotic_response_min(N=[1, 20], D=17.2, D_max=9.2, Z=120.0)
+    array([17.2, 64. ])
+    """
+    return _most(D, N * D_max - Z)
+
+
+@formula("R_max")
+def asymptotic_response_max(N, D):
+    """The response time of `asymptotic_throughput_min`.
+
+    >>> asymptotic_response_max(N=20, D=17.2)
+    344.0
+    """
+    return N * D
+
+
+@formula("X_max")
+def balanced_throughput_max(N, D, D_max, D_mean, Z):
+    """All stations alike. Without think time: N/(D + (N - 1) D_mean).
+
+    >>> balanced_throughput_max(N=[1, 20], D=0.37, D_max=0.1, D_mean=0.0925, Z=0.0).round(6)
+    array([2.702703, 9.400705])
+    """
+    return _least(1 / D_max, N / (D + Z + (N - 1) * D_mean * D / (D + Z)))
+
+
+@formula("X_min")
+def balanced_throughput_min(N, D, D_max, Z):
+    """All demand at stations like the bottleneck. Without think time: N/(D + (N - 1) D_max).
+
+    >>> balanced_throughput_min(N=[1, 20], D=0.37, D_max=0.1, Z=0.0).round(6)
+    array([2.702703, 8.810573])
+    """
+    return N / (D + Z + (N - 1) * D_max * N * D / (N * D + Z))
+
+
+@formula("R_min")
+def balanced_response_min(N, D, D_max, D_mean, Z):
+    """The response time of `balanced_throughput_max`."""
+    return _most(N * D_max - Z, D + (N - 1) * D_mean * D / (D + Z))
+
+
+@formula("R_max")
+def balanced_response_max(N, D, D_max, Z):
+    """The response time of `balanced_throughput_min`."""
+    return D + (N - 1) * D_max * N * D / (N * D + Z)
+
+
+def _least(*terms):
+    import sympy as sp
+
+    return sp.Min(*terms)
+
+
+def _most(*terms):
+    import sympy as sp
+
+    return sp.Max(*terms)

@@ -114,8 +114,7 @@ def mg1_population(lamda, S, cv2):
 def mg1_vacation_waiting(lamda, S, cv2, vacation, cv2_v):
     """M/G/1 whose server, whenever it has nothing to do, is away for vacations, one after another.
 
-    The wait without them, and what is left of a vacation. Bertsekas and Gallager, Data Networks
-    (1992), section 3.5.
+    The wait without them, and what is left of a vacation (Bertsekas and Gallager, Data Networks).
 
     >>> mg1_vacation_waiting(lamda=0.5, S=1.0, cv2=1, vacation=0.2, cv2_v=0)
     1.1

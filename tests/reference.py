@@ -6,6 +6,7 @@ from pathlib import Path
 _FILE = json.loads((Path(__file__).parent / "reference_values.json").read_text())
 CASES = {case["name"]: case for case in _FILE["cases"]}
 DATASETS = _FILE["datasets"]
+KNOWN_WRONG = _FILE["known_wrong"]
 
 
 def points(case):

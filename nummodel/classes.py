@@ -1,0 +1,63 @@
+"""Closed networks of several classes, by mean value analysis: exactly, and by Schweitzer.
+
+A customer who arrives at a queue finds what would be there without him (Reiser and Lavenberg 1980),
+so that R = D (1 + Q without one of that class), and X = N/(Z + R) by Little's law. Everything is
+positive and no larger than the populations. Arrays have stations first, then classes; `queues` says
+which stations are no delays.
+"""
+
+from math import prod
+
+import numpy as np
+
+
+def exact(D: np.ndarray, queues: np.ndarray, N: list[int], Z: np.ndarray):
+    """Throughput, and residence times, from all smaller populations.
+
+    A step holds all populations of the same total, as an array over those of all classes but the
+    largest; one customer fewer is a shift of the step before. What a step holds for fewer than no
+    customers, or next to a shift's edge, is never used: it has no throughput.
+    """
+    order = np.argsort(N, kind="stable")
+    n = np.array(N)[order]
+    wait = (Z + D[~queues].sum(0))[order][:, None]
+    demand = D[queues].T[order][:, :, None]
+    shape = tuple(n[:-1] + 1)
+    strides = [prod(shape[c + 1 :]) for c in range(len(shape))]
+    counts = np.zeros((len(n), prod(shape)))
+    counts[:-1] = np.indices(shape).reshape(len(shape), prod(shape))
+    placed = counts.sum(0)
+    R = np.ones((len(n), demand.shape[1], prod(shape)))
+    numbers, ahead, X = np.zeros_like(R), np.ones_like(R), np.zeros_like(counts)
+    for total in range(1, n.sum() + 1):
+        np.add(numbers.sum(0), 1.0, out=ahead[-1])
+        for c, stride in enumerate(strides):
+            ahead[c, :, stride:] = ahead[-1, :, :-stride]
+        np.multiply(demand, ahead, out=R)
+        np.maximum(total - placed, 0.0, out=counts[-1])
+        X = counts / (wait + R.sum(1))
+        np.multiply(X[:, None], R, out=numbers)
+    back = np.argsort(order)
+    R_k = D.copy()
+    R_k[queues] = R[back, :, -1].T
+    return X[back, -1], R_k
+
+
+def terms(N: list[int], stations: int) -> int:
+    """How many numbers `exact` has to compute; a step takes as long as some thousand at least."""
+    step = prod(n + 1 for n in sorted(N)[:-1]) * len(N) * stations
+    return (sum(N) + 1) * max(step, 3000)
+
+
+def schweitzer(D: np.ndarray, queues: np.ndarray, N: list[int], Z: np.ndarray):
+    """Throughput, and residence times, if one customer fewer shortens queues in proportion."""
+    n = np.array(N, dtype=float)
+    share = 1 / np.maximum(n, 1)
+    Q = n * D / (Z + D.sum(0))
+    for _ in range(300_000):
+        R = D * (1 + queues[:, None] * (Q.sum(1, keepdims=True) - Q * share))
+        X = n / (Z + R.sum(0))
+        before, Q = Q, X * R
+        if (np.abs(Q - before) <= 1e-13 * Q).all():
+            return X, R
+    raise ArithmeticError("Schweitzer's approximation did not settle")

@@ -1,0 +1,440 @@
+"""Networks: other tools' figures, 60-digit arithmetic, bounds, identities and limits."""
+
+import exact
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from reference import CASES, KNOWN_WRONG
+
+from nummodel import networks, operational, report
+from nummodel.networks import delay, load_dependent, open_network, queue, schweitzer, solve
+
+MS32 = [queue(1.0, servers=32), queue(0.04), queue(0.03)]
+
+
+def of_one_class(case):
+    """Closed network of one class: D, or S and V; R and X as printed, per visit of a station."""
+    given = case["inputs"]
+    S = np.atleast_1d(given.get("D", given.get("L", given.get("S"))))
+    V = np.array(given.get("V", np.ones(len(S))))
+    m = np.atleast_1d(given.get("m", np.ones(len(S), int)))
+    stations = [queue(d, c) for d, c in zip(S * V, m, strict=True)]
+    found = solve(stations, given["N"], given.get("Z", 0.0))
+    each = {"U": found.rho, "Q": found.Q, "R": found.R_k / V, "X": found.X * V}
+    if np.size(case["outputs"].get("X", V)) == 1:
+        each["X"] = found.X
+    return each | {"Xsys": found.X, "Rsys": found.R}
+
+
+def load_dependent_stations(case):
+    """Service times S(n) with n present; U is left out: theirs is the time a station is busy."""
+    V = np.array(case["inputs"]["V"])
+    times = [np.array(S) for S in case["inputs"]["Sld"]]
+    stations = [load_dependent(S[0] * v, S[0] / S) for S, v in zip(times, V, strict=True)]
+    found = solve(stations, case["inputs"]["N"])
+    return {"Q": found.Q, "R": found.R_k / V, "X": found.X * V}
+
+
+def several(case, solver=solve):
+    """Closed network of several classes, rows classes as in the tools of S and V."""
+    given = case["inputs"]
+    V = np.array(given.get("V", 1.0))
+    if "L" in given:  # stations first
+        D, turn = np.array(given["L"]), lambda x: x
+    else:
+        D, turn = (np.array(given["S"]) * V).T, lambda x: x.T
+    found = solver([queue(d) for d in D], tuple(given["N"]), given.get("Z", 0.0))
+    assert found.exact == (solver is solve)
+    X = found.X if "L" in given or "Throughputc" in case["outputs"] else found.X[:, None] * V
+    return {
+        "U": turn(found.rho),
+        "Q": turn(found.Q),
+        "R": turn(found.R_k) / V,
+        "X": X,
+        "C": found.R + given.get("Z", 0.0),
+        "Throughputc": found.X,
+        "Wc": found.R,
+        "Lck": turn(found.Q),
+        "ROck": turn(found.rho),
+    }
+
+
+def approximately(case):
+    return several(case, schweitzer)
+
+
+def approximately_one(case):
+    given = case["inputs"]
+    D = given.get("D", given.get("S"))
+    found = schweitzer([queue([d]) for d in D], (given["N"],), given["Z"])
+    return {
+        "U": found.rho[:, 0],
+        "Q": found.Q[:, 0],
+        "R": found.R_k[:, 0],
+        "Xsys": found.X[0],
+        "Rsys": found.R[0],
+        "X_approx": found.X[0],
+        "R_approx": found.R[0],
+    }
+
+
+def both_ways(case):
+    found = solve([queue(d) for d in case["inputs"]["D"]], 20, case["inputs"]["Z"])
+    return approximately_one(case) | {"X_exact": found.X, "R_exact": found.R}
+
+
+def repairman(case):
+    given = case["inputs"]
+    D = 1 / given["mu"]
+    station = queue(D, given["c"]) if "c" in given else delay(D)
+    found = solve([station], given["K"], Z=1 / given["lambda"])
+    Lq = found.Q[0] - found.X * D
+    return {
+        "RO": found.rho[0],
+        "L": found.Q[0],
+        "Lq": Lq,
+        "W": found.R,
+        "Wq": Lq / found.X,
+        "Throughput": found.X,
+    }
+
+
+def of_open(case):
+    given = case["inputs"]
+    S, V = np.array(given["S"]), np.array(given["V"])
+    if "note" in given:  # visits are per arrival of any class
+        V = V * np.sum(given["lambda"]) / np.array(given["lambda"])[:, None]
+    found = open_network([queue(d) for d in (S * V).T], given["lambda"])
+    arriving = np.array(given["lambda"])
+    return {
+        "U": found.rho.T,
+        "Q": found.Q.T,
+        "R": found.R_k.T / V,
+        "Wc": found.R,
+        "Lc": arriving * found.R,
+        "Lk": found.Q.sum(-1),
+        "ROk": found.rho.sum(-1),
+        "X": (arriving * V.T).T,
+    }
+
+
+def bounds(case):
+    D, N, Z = (case["inputs"].get(name, 0.0) for name in ("D", "N", "Z"))
+    D = np.array(D or case["inputs"]["S"])
+    load = {"N": N, "D": D.sum(), "Z": Z}
+    top = {"D_max": D.max()}
+    asymptotic = (
+        operational.asymptotic_throughput_min(**load),
+        operational.asymptotic_throughput_max(**load, **top),
+    )
+    names = ("Xl", "Xu"), ("aba_Xl", "aba_Xu"), ("aba_lo", "aba_up")
+    return {name: x for pair in names for name, x in zip(pair, asymptotic, strict=True)} | {
+        "Rl": operational.asymptotic_response_min(**load, **top),
+        "Ru": operational.asymptotic_response_max(N=N, D=D.sum()),
+        "bsb_Xl": operational.balanced_throughput_min(**load, **top),
+        "bsb_Xu": operational.balanced_throughput_max(**load, **top, D_mean=D.mean()),
+    }
+
+
+#: How each case is computed, the relative tolerance, and which of its figures are left out.
+COVERED = {
+    "cmva_jain_3.42": (of_one_class, 1e-9, ""),
+    "cmva_lazowska_p117": (of_one_class, 1e-9, ""),
+    "cmva_bolch_8.3": (of_one_class, 1e-9, "G"),
+    "cmva_5st_N10000": (of_one_class, 1e-9, ""),
+    # The peer's U is the time any of the servers is busy.
+    "cmva_conditional_m8_N10": (of_one_class, 1e-9, "U"),
+    "cmva_conditional_m8_N50": (of_one_class, 1e-9, "U"),
+    "cmva_conditional_m8_N90": (of_one_class, 1e-9, "U"),
+    "closed_ms32_N10": (of_one_class, 1e-9, ""),
+    # The peer's Q and R of the 32-server station are wrong: its numbers do not add up to 64.
+    "closed_ms32_N64": (of_one_class, 1e-9, "Q R"),
+    "mvald_bolch_8.7": (load_dependent_stations, 1e-9, "U"),
+    "mcmva_lazowska_p142": (several, 1e-9, ""),
+    "mcmva_2x3_N10_15_Z": (several, 1e-9, ""),
+    "mcmva_2x5_N100_100": (several, 1e-9, ""),
+    "r_mccn_lazowska_p142_method0": (several, 1e-9, ""),
+    "line_mva_2x3": (several, 1e-9, ""),
+    "line_mva1_lazowska": (of_one_class, 1e-9, "lG"),
+    "line_mvald_ms32_N10": (of_one_class, 1e-9, "stable"),
+    # Iterations stop where their tools stop: at 1e-5 and 1e-4 of a queue length.
+    "mc_bs_lazowska": (approximately, 1e-4, ""),
+    "line_bs_2x3": (approximately, 1e-4, ""),
+    "r_mccn_lazowska_p142_method1": (approximately, 1e-4, ""),
+    "amva_schweitzer_lazowska_p117": (approximately_one, 1e-4, ""),
+    "pdq_closed_lazowska_N20": (both_ways, 1e-4, ""),
+    "open_3st": (of_open, 1e-9, ""),
+    "open_mc_lazowska_p138": (of_open, 1e-9, ""),
+    "r_mcon_lazowska_p138": (of_open, 1e-9, ""),
+    "aba_bolch_9.6": (bounds, 1e-9, ""),
+    "aba_bsb_tableIV_N20": (bounds, 1e-9, ""),
+    "line_bounds_N20": (bounds, 1e-9, "gsb_lo gsb_up"),
+    "r_mmckk": (repairman, 1e-9, "Pn"),
+    "r_mmckk_c4_K20": (repairman, 1e-9, ""),
+    "r_mmckk_c4_K64": (repairman, 1e-9, ""),
+    "r_mminfkk": (repairman, 1e-9, ""),
+    # The peer gives seven digits.
+    "pdq_aws_tomcat_readme": (of_one_class, 2e-8, ""),
+} | {name: (of_one_class, 1e-9, "") for name in CASES if name.startswith("arb_")}
+
+
+@pytest.mark.parametrize("name", COVERED)
+def test_figures_of_other_tools(name):
+    compute, rtol, left_out = COVERED[name]
+    found = compute(CASES[name])
+    for key, printed in CASES[name]["outputs"].items():
+        if key not in left_out.split():
+            expected = np.squeeze(printed)
+            assert np.squeeze(found[key]) == pytest.approx(expected, rel=rtol, abs=0), key
+
+
+@pytest.mark.parametrize(
+    "case", [c for c in KNOWN_WRONG if {"N", "m"} <= set(c["inputs"])], ids=lambda c: c["name"]
+)
+def test_none_of_the_wrong_figures_of_other_tools(case):
+    given, wrong = case["inputs"], np.ravel(case["outputs"]["X"])[0]
+    demands = given.get("D", [given.get("S")])
+    servers = np.atleast_1d(given["m"])
+    stations = [queue(d, c) for d, c in zip(demands, servers, strict=True)]
+    found = solve(stations, given["N"], given.get("Z", 0.0))
+    X, Q = exact.solve(stations, given["N"], given.get("Z", 0.0))
+    assert found.X == pytest.approx(X[-1], rel=1e-12, abs=0)
+    assert found.Q == pytest.approx(Q[:, -1], rel=1e-12, abs=0)
+    assert abs(wrong / found.X - 1) > 0.1
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_networks_against_60_digits(seed):
+    assert exact.worst_error(*exact.random_network(np.random.default_rng(seed), 80)) < 1e-12
+
+
+@pytest.mark.parametrize(
+    "stations, N, Z",
+    [
+        ([queue(1.0)], 300, 1e6),
+        ([queue(1.0), queue(1.0), queue(1.0)], 200, 0.0),
+        ([queue(1.0)] * 12, 60, 0.0),
+        ([queue(1e-9), queue(1.0, servers=3), queue(1e9)], 60, 1e5),
+        ([load_dependent(1.0, 1 / (1 + 0.05 * np.arange(300))), queue(0.1)], 300, 20.0),
+        ([load_dependent(1.0, [1.0] * 9 + [0.01])] * 2, 150, 50.0),
+        ([load_dependent(1.0, [0.01] * 9 + [100.0] * 20 + [1.0]), queue(0.9)], 150, 1.0),
+        ([queue(1.0, servers=200), queue(0.01)], 250, 1e-3),
+        ([queue(1.0, servers=5)], 90, 0.0),
+    ],
+)
+def test_hard_networks_against_60_digits(stations, N, Z):
+    assert exact.worst_error(stations, N, Z) < 1e-12
+
+
+@pytest.mark.parametrize("N", [200, 1_000, 100_000, 1_000_000])
+def test_32_servers_and_many_customers(N):
+    """Once the disk is full, the others are those of an open system at its rate."""
+    found, others = solve(MS32, N), open_network([MS32[0], MS32[2]], 25.0)
+    assert found.X == pytest.approx(25.0, rel=1e-12)
+    assert found.Q[[0, 2]] == pytest.approx(others.Q, rel=1e-9)
+    assert found.Q.sum() == pytest.approx(N, rel=1e-9)
+    assert found.R == pytest.approx(N / 25.0, rel=1e-9)
+
+
+@pytest.mark.parametrize("N", [1_000_000, [3, 999_999, 1_000_000, 20_000]])
+def test_a_million_customers_who_mostly_think(N):
+    """X solves a quadratic when a single queue is far from full: R = D/(1 - X D), nearly."""
+    found = solve([queue(1.0)], N, Z=1e7)
+    assert found.X * (found.R + 1e7) == pytest.approx(np.asarray(N), rel=1e-9)
+    assert found.R == pytest.approx(1 / (1 - found.X), rel=1e-5)
+
+
+def test_ten_thousand_servers():
+    """Rarely busy all at once, they are a delay."""
+    found, free = (solve([s, queue(1.2e-4)], [100, 9000]) for s in (queue(1.0, 10_000), delay(1.0)))
+    assert found.X == pytest.approx(free.X, rel=1e-9)
+    assert found.Q == pytest.approx(free.Q, rel=1e-9)
+
+
+demands = st.floats(1e-6, 1e3) | st.just(0.0)
+stations_of_all_kinds = st.lists(
+    st.builds(queue, demands, st.integers(1, 40))
+    | st.builds(delay, demands)
+    | st.builds(load_dependent, demands, st.lists(st.floats(0.1, 10), min_size=1, max_size=12)),
+    min_size=1,
+    max_size=6,
+)
+times = st.floats(1e-3, 1e3)
+
+
+@settings(deadline=None)
+@given(stations_of_all_kinds, st.lists(st.integers(0, 200), min_size=1, max_size=5), times)
+def test_identities(stations, N, Z):
+    found = solve(stations, N, Z)
+    N = np.array(N)
+    assert found.X * Z + found.Q.sum(0) == pytest.approx(N, rel=1e-9)
+    there = N > 0
+    assert (found.X * (found.R + Z))[there] == pytest.approx(N[there], rel=1e-9)
+    assert found.Q[:, there] == pytest.approx((found.X * found.R_k)[:, there], rel=1e-12)
+    assert (found.X[~there] == 0).all() and np.isnan(found.R[~there]).all()
+    again = solve(stations[::-1], N, Z)
+    assert again.X == pytest.approx(found.X, rel=1e-12)
+    assert again.Q[::-1] == pytest.approx(found.Q, rel=1e-12)
+    assert solve(stations, int(N[0]), Z).X == pytest.approx(found.X[0], rel=1e-12)
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(times, st.integers(1, 9)), min_size=1, max_size=4), times)
+def test_the_unit_of_time_does_not_matter(stations, Z):
+    """And capacities min(n, c) are c servers."""
+    seconds = solve([queue(D, c) for D, c in stations], range(50), Z)
+    varying = [load_dependent(60 * D, np.minimum(np.arange(1, 20), c)) for D, c in stations]
+    minutes = solve(varying, range(50), 60 * Z)
+    assert 60 * minutes.X == pytest.approx(seconds.X, rel=1e-12)
+    assert minutes.Q == pytest.approx(seconds.Q, rel=1e-12)
+    assert minutes.rho == pytest.approx(seconds.rho, rel=1e-12)
+
+
+@settings(deadline=None)
+@given(st.lists(times, min_size=1, max_size=6), st.floats(0, 1e3))
+def test_bounds_hold(D, Z):
+    N = np.arange(1, 60)
+    found = solve([queue(d) for d in D], N, Z)
+    load = {"N": N, "D": sum(D), "Z": Z}
+    top, mean = {"D_max": max(D)}, {"D_mean": sum(D) / len(D)}
+    lows = (
+        operational.asymptotic_throughput_min(**load),
+        operational.balanced_throughput_min(**load, **top),
+    )
+    highs = (
+        operational.balanced_throughput_max(**load, **top, **mean),
+        operational.asymptotic_throughput_max(**load, **top),
+    )
+    for low, higher in zip((*lows, found.X, *highs), (*lows[1:], found.X, *highs), strict=False):
+        assert (low <= higher * (1 + 1e-12)).all()
+    for low in (
+        operational.asymptotic_response_min(**load, **top),
+        operational.balanced_response_min(**load, **top, **mean),
+    ):
+        assert (low <= found.R * (1 + 1e-9)).all()
+    for high in (
+        operational.balanced_response_max(**load, **top),
+        operational.asymptotic_response_max(N=N, D=sum(D)),
+    ):
+        assert (found.R <= high * (1 + 1e-12)).all()
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.tuples(times, times), min_size=1, max_size=4), st.integers(0, 9), st.integers(1, 9)
+)
+def test_classes_that_are_alike_are_one_class(D, first, second):
+    one = solve([queue(d) for d, _ in D], first + second, Z=2.0)
+    two = solve([queue([d, d]) for d, _ in D], (first, second), Z=2.0)
+    assert two.X.sum() == pytest.approx(one.X, rel=1e-9)
+    assert two.Q.sum(1) == pytest.approx(one.Q, rel=1e-9)
+    different = solve([queue(d) for d in D], (first, second), Z=[1.0, 2.0])
+    mirrored = solve([queue(d[::-1]) for d in D], (second, first), Z=[2.0, 1.0])
+    assert different.X == pytest.approx(mirrored.X[::-1], rel=1e-9)
+    assert different.Q.sum(0) + different.X * [1, 2] == pytest.approx([first, second], rel=1e-9)
+
+
+def test_three_classes_of_which_one_does_not_meet_the_others():
+    found = solve([queue([1, 2, 0]), queue([2, 1, 0]), queue([0, 0, 3])], (4, 6, 5), Z=[0, 1, 2])
+    two = solve([queue([1, 2]), queue([2, 1])], (4, 6), Z=[0, 1])
+    one = solve([queue(3.0)], 5, Z=2.0)
+    assert found.X == pytest.approx([*two.X, one.X], rel=1e-12)
+    assert found.Q[2] == pytest.approx([0, 0, *one.Q], rel=1e-12)
+
+
+def test_a_delay_station_is_think_time():
+    one = solve([queue([1.0, 2.0]), delay([3.0, 4.0])], (5, 6))
+    assert one.X == pytest.approx(solve([queue([1.0, 2.0])], (5, 6), Z=[3.0, 4.0]).X, rel=1e-12)
+    assert solve([queue(1.0), delay(3.0)], 5).X == pytest.approx(
+        solve([queue(1.0)], 5, Z=3.0).X, rel=1e-12
+    )
+
+
+def test_too_many_populations_are_approximated_and_it_is_said():
+    stations = [queue([1.0, 2.0]), queue([2.0, 1.0])]
+    assert not solve(stations, (10**6, 10**6), Z=5.0).exact
+    guess = schweitzer(stations, (100, 100), Z=5.0)
+    truth = solve(stations, (100, 100), Z=5.0)
+    assert truth.exact and guess.X == pytest.approx(truth.X, rel=0.05)
+
+
+def test_nothing_waits_alone_and_a_full_bottleneck_sets_the_pace():
+    found = solve(MS32, [1, 10**6], Z=7.0)
+    assert found.R[0] == pytest.approx(1.07, rel=1e-12)
+    assert found.X[1] == pytest.approx(25.0, rel=1e-12)
+    assert found.rho[:, 1] == pytest.approx([25 / 32, 1.0, 0.75], rel=1e-9)
+
+
+def test_open_stations():
+    """M/M/1, its limit, and c servers against a closed network that is nearly open."""
+    found = open_network([queue(0.5), delay(3.0)], [0.0, 1.0, 1.9, 2.0, 3.0])
+    assert found.R_k[0] == pytest.approx([0.5, 1.0, 10.0, np.inf, np.inf])
+    assert found.Q[1] == pytest.approx([0.0, 3.0, 5.7, 6.0, 9.0])
+    assert found.rho[0] == pytest.approx([0, 0.5, 0.95, 1.0, 1.5])
+    stations = [queue(1.0, servers=7), load_dependent(1.0, [1.0, 0.5, 9.0])]
+    far = solve(stations, 200_000, Z=200_000 / 5.0)
+    assert open_network(stations, far.X).Q == pytest.approx(far.Q, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    "call, name",
+    [
+        (lambda: queue(-1.0), "D is"),
+        (lambda: queue(float("nan")), "D is"),
+        (lambda: queue([]), "D is"),
+        (lambda: queue(1.0, servers=0), "servers is"),
+        (lambda: queue(1.0, servers=1.5), "servers is"),
+        (lambda: queue(1.0, servers=float("nan")), "servers is"),
+        (lambda: load_dependent(1.0, []), "capacity is"),
+        (lambda: load_dependent(1.0, [1.0, 0.0]), "capacity is"),
+        (lambda: load_dependent(1.0, [1.0, np.nan]), "capacity is"),
+        (lambda: solve([], 3), "stations"),
+        (lambda: solve([], 3, Z=1.0), "stations"),
+        (lambda: solve([queue(0.0)], 3), "stations"),
+        (lambda: solve([queue(1.0)], 2.5), "N is"),
+        (lambda: solve([queue(1.0)], -1), "N is"),
+        (lambda: solve([queue(1.0)], [1, np.nan]), "N is"),
+        (lambda: solve([queue(1.0)], []), "N is"),
+        (lambda: solve([queue(1.0)], 1, Z=-1.0), "Z is"),
+        (lambda: solve([queue(1.0)], 1, Z=[1.0, 2.0]), "Z is"),
+        (lambda: solve([queue(1.0)], 1, Z=np.inf), "Z is"),
+        (lambda: solve([queue([1.0, 2.0])], 3), "N is"),
+        (lambda: solve([queue([1.0, 2.0])], (1, 2, 3)), "N is"),
+        (lambda: solve([queue([1.0, 2.0]), queue(1.0)], (1, 2)), "stations"),
+        (lambda: solve([queue([1.0, 2.0], servers=2)], (1, 2)), "stations"),
+        (lambda: solve([queue([1.0, 0.0])], (1, 2)), "stations"),
+        (lambda: schweitzer([queue(1.0)], (1,)), "stations"),
+        (lambda: open_network([queue(1.0)], -1.0), "lamda is"),
+        (lambda: open_network([queue([1.0, 2.0])], [1.0]), "lamda is"),
+    ],
+)
+def test_bad_input_is_named(call, name):
+    with pytest.raises(ValueError, match=name):
+        call()
+
+
+def test_a_collapse_too_large_is_refused():
+    slower = load_dependent(1.0, 1 / (1 + 0.01 * np.arange(5000)))
+    assert solve([slower], 5000, Z=100.0).X == pytest.approx(1 / 50.98, rel=1e-3)
+    with pytest.raises(ArithmeticError, match="200000"):
+        solve([slower, queue(0.1)], 200_000, Z=100.0)
+
+
+def test_the_notebook_cites_what_the_tools_printed():
+    (path,) = (p for p in report.notebooks() if p.stem.startswith("03"))
+    for case in KNOWN_WRONG:
+        if {"N", "m"} <= set(case["inputs"]):
+            assert f"{np.ravel(case['outputs']['X'])[0]:.6f}" in path.read_text()
+
+
+def test_a_figure_that_contradicts_itself_is_not_given(monkeypatch):
+    wrong = networks.convolution.solve
+
+    def off(*args):
+        X, Q = wrong(*args)
+        return X * (1 + 1e-6), Q
+
+    monkeypatch.setattr(networks.convolution, "solve", off)
+    with pytest.raises(ArithmeticError, match="do not add up"):
+        solve(MS32, 50, Z=1.0)
