@@ -50,11 +50,11 @@ def nested(small: "Fit", large: "Fit") -> float:
     Half of the time chance alone leaves such a quantity on its bound, so the statistic is zero or
     F with equal weight (Self and Liang 1987, case 5). NaN without points to spare.
     """
-    from scipy.stats import f
+    from scipy.special import fdtrc
 
     if large.dof <= 0 or len(large.free) != len(small.free) + 1:
         return np.nan
-    return float(f.sf(max(small.rss - large.rss, 0.0) / large.variance, 1, large.dof) / 2)
+    return float(fdtrc(1, large.dof, max(small.rss - large.rss, 0.0) / large.variance) / 2)
 
 
 def table(fits: Mapping[str, "Fit"]) -> "pd.DataFrame":

@@ -178,21 +178,31 @@ def _cheapest(law: Formula, free, given, points, X, w, log: bool, count: int) ->
     scale = next((n for n in free if law.is_scale(n)), None)
     shapes = [n for n in free if n != scale]
     values = {n: np.atleast_2d(v)[:, None] for n, v in given.items()}
-    values |= {n: points[n][:, None] for n in shapes} | ({scale: np.ones(1)} if scale else {})
-    curve, X, w = law(**values), X[:, None], np.atleast_2d(w)[:, None]
-    with np.errstate(all="ignore"):
-        if log:
-            errors = np.log(X / curve)
-            size = np.average(errors, axis=-1, weights=np.broadcast_to(w, errors.shape))
-            misfit = np.sum(w * (errors - size[..., None] if scale else errors) ** 2, axis=-1)
-            size = np.exp(size)
-        else:
-            size = np.sum(w * curve * X, axis=-1) / np.sum(w * curve**2, axis=-1)
-            misfit = np.sum(w * ((size[..., None] if scale else 1) * curve - X) ** 2, axis=-1)
-    best = np.argsort(np.where(np.isfinite(misfit), misfit, np.inf), axis=1)[:, :count]
+    values |= {scale: np.ones(1)} if scale else {}
+    X, w = X[:, None], np.atleast_2d(w)[:, None]
+
+    def misfit(part):
+        """Squares left at some of the points, and the scale of each."""
+        curve = law(**values, **{n: points[n][part, None] for n in shapes})
+        with np.errstate(all="ignore"):
+            if log:
+                errors = np.log(X / curve)
+                weight = np.broadcast_to(w, errors.shape)
+                size = np.average(errors, axis=-1, weights=weight) if scale else np.zeros(1)
+                return np.sum(w * (errors - size[..., None]) ** 2, axis=-1), np.exp(size)
+            fit = np.sum(w * curve * X, axis=-1) / np.sum(w * curve**2, axis=-1)
+            size = fit if scale else np.ones(1)
+            return np.sum(w * (size[..., None] * curve - X) ** 2, axis=-1), size
+
+    count_all = len(points[shapes[0]]) if shapes else 1
+    step = max(1, 10**6 // X.size)  # so that what is computed at a time stays small
+    parts = [misfit(slice(i, i + step)) for i in range(0, count_all, step)]
+    left = np.concatenate([rss for rss, _ in parts], axis=1)
+    best = np.argsort(np.where(np.isfinite(left), left, np.inf), axis=1)[:, :count]
     found = {n: points[n][best] for n in shapes}
     if scale:
-        found[scale] = np.take_along_axis(size, best, axis=1)
+        sizes = np.concatenate([size for _, size in parts], axis=1)
+        found[scale] = np.take_along_axis(sizes, best, axis=1)
     return np.stack([found[n] for n in free], axis=-1) if free else np.empty((len(X), 1, 0))
 
 

@@ -6,7 +6,6 @@ Holding it at a value and fitting the rest gives the squares that this value cos
 holds the values whose cost stays below the F threshold (Bates and Watts 1988, chapter 6).
 """
 
-from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -14,6 +13,7 @@ import numpy as np
 from nummodel.formula import Formula
 from nummodel.leastsquares import descend, grid
 from nummodel.nomenclature import quantity
+from nummodel.restated import by_peak, height_at, through
 
 if TYPE_CHECKING:
     from nummodel.fit import Fit
@@ -63,7 +63,7 @@ def of(fit: "Fit", name: str) -> Target:
 
 
 def _asked(fit: "Fit", law: Formula, asked: Formula, free, best: float) -> Target:
-    law, gone = _through(law, asked, tuple(free))
+    law, gone = through(law, asked, tuple(free))
     left = tuple(n for n in free if n != gone)
     return _target(fit, law, asked.result, left, [best])._replace(inverse=True)
 
@@ -81,14 +81,15 @@ def derived(fit: "Fit", name: str) -> Formula:
 
 def height(fit: "Fit", N: np.ndarray) -> Target:
     """The height of the curve at each N."""
-    law, gone = _through(fit.law, _height(fit.law), fit.free)
+    law, gone = through(fit.law, height_at(fit.law), fit.free)
     left = tuple(n for n in fit.free if n != gone)
     return _target(fit, law, "X0", left, fit.at(N))._replace(given={"N0": N})
 
 
 def _target(fit: "Fit", law: Formula, name: str, free: tuple[str, ...], value) -> Target:
     left = tuple(n for n in free if n != name)
-    return Target(law, name, np.asarray(value, dtype=float), {}, left, begin(fit.law, fit.values))
+    start = fit.values if set(left) <= set(fit.values) else begin(fit.law, fit.values)
+    return Target(law, name, np.asarray(value, dtype=float), {}, left, start)
 
 
 def begin(law: Formula, values: dict[str, Any]) -> dict[str, Any]:
@@ -159,14 +160,15 @@ def interval(fit: "Fit", target: Target, level: float) -> tuple[np.ndarray, np.n
         nothing = np.full(len(target.value), np.nan)
         return nothing, nothing
     low, high = quantity(target.name)[3:]
-    if target.inverse:
-        with np.errstate(divide="ignore"):
+    far = np.minimum(_far(fit, target), high)
+    with np.errstate(divide="ignore"):
+        if target.inverse:
             top = 1 / low if low else np.inf
-            ends = [1 / _end(fit, target, level, side, top) for side in (1, -1)]
-    else:
-        ends = [_end(fit, target, level, -1, low), _end(fit, target, level, 1, high)]
+            ends = [1 / _end(fit, target, level, *to) for to in ((1, top), (-1, 1 / far))]
+        else:
+            ends = [_end(fit, target, level, *to) for to in ((-1, low), (1, far))]
     lower, upper = (np.clip(end, low, high) for end in ends)
-    return lower, np.where(upper >= _far(fit, target) * (1 - 1e-9), np.inf, upper)
+    return lower, np.where(upper >= far * (1 - 1e-9), high, upper)
 
 
 def _far(fit: "Fit", target: Target) -> np.ndarray:
@@ -215,7 +217,7 @@ def _first(function, low: float, high: float, enough: float = 0.0) -> float:
     return float(root.x[0])
 
 
-def _end(fit: "Fit", target: Target, level: float, side: int, bound: float) -> np.ndarray:
+def _end(fit: "Fit", target: Target, level: float, side: int, bound) -> np.ndarray:
     """The end of the interval on one side (-1 down, 1 up) of the value, or of its reciprocal."""
     from scipy.optimize.elementwise import find_root
 
@@ -224,7 +226,7 @@ def _end(fit: "Fit", target: Target, level: float, side: int, bound: float) -> n
     with np.errstate(divide="ignore"):
         near = 1 / within if target.inverse else within
     least = 1 / _far(fit, target) if target.inverse else 1e-9
-    limit = np.broadcast_to(least if target.inverse and side < 0 else bound, near.shape)
+    limit = np.broadcast_to(bound, near.shape)
 
     def excess(value, row):
         row = row.astype(int)
@@ -259,65 +261,3 @@ def _end(fit: "Fit", target: Target, level: float, side: int, bound: float) -> n
         root = find_root(excess, (inner[found], outer[found]), args=(found,))
         end[found] = np.where(root.success, root.x, outer[found])  # too far rather than too near
     return np.abs(end)  # a negative zero has the wrong infinity as its reciprocal
-
-
-class ByPeak(NamedTuple):
-    """Two ways to say a law and its highest throughput with another quantity in place of the one
-    that makes the peak: where there is a peak, the reciprocal of its load, as the ceiling has the
-    quantity by its square root, whose slope is infinite at zero; and where the curve only falls
-    from N = 1 on, what there is beyond that which makes it so.
-    """
-
-    load: Formula
-    gone: str
-    inverse: Formula
-    pieces: tuple[tuple[str, Formula, Formula], ...]
-
-
-@cache
-def by_peak(law: Formula) -> ByPeak | None:
-    """How to say a law by its peak; None for a law without one."""
-    import sympy as sp
-
-    from nummodel import scaling
-
-    peak, N = scaling.optimum(law), law.symbols["N"]
-    if not peak:
-        return None
-    gone = peak.quantities[-1]
-    inverse = peak.solved_for(gone, "")
-    u, d = (sp.Symbol(name, positive=True) for name in ("u_opt", "d"))
-    pieces = []
-    for new, top, more in ((u, 1 / u, 0), (d, sp.Integer(1), d)):
-        expr = inverse.expr.subs(inverse.symbols["N_opt"], top) + more
-        turned = law.expr.subs(law.symbols[gone], expr)
-        names = [n if n != gone else new.name for n in law.quantities]
-        again = Formula.of(law.result, turned, names, "by_peak", "The law, by its peak.")
-        height = turned.subs(N, top).simplify()
-        pieces.append((new.name, again, again.derived("X_max", height, "top", "Its height there.")))
-    return ByPeak(peak, gone, inverse, tuple(pieces))
-
-
-@cache
-def _height(law: Formula) -> Formula:
-    """The law at another load, N0."""
-    import sympy as sp
-
-    load, other = law.symbols[law.quantities[0]], sp.Symbol("N0", positive=True)
-    names = ["N0", *law.quantities[1:]]
-    return Formula.of("X0", law.expr.subs(load, other), names, "height", "Height of the curve.")
-
-
-@cache
-def _through(law: Formula, asked: Formula, free: tuple[str, ...]) -> tuple[Formula, str]:
-    """The law with `asked.result` as an argument in place of a free quantity, and which that is."""
-    candidates = [n for n in free if n in asked.quantities]
-    scales = [n for n in candidates if asked.is_scale(n)]
-    if asked.result == "X_max" and not scales:
-        raise ValueError("X_max with an interval needs a free scale, such as X1")
-    gone = (scales or candidates[::-1])[0]
-    inverse = asked.solved_for(gone, "")
-    names = dict.fromkeys([*law.quantities, *inverse.quantities])
-    names.pop(gone)
-    expr = law.expr.subs(law.symbols[gone], inverse.expr)
-    return Formula.of(law.result, expr, names, f"by_{asked.result}", "The law, re-expressed."), gone
