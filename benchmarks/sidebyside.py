@@ -39,41 +39,51 @@ class Work(NamedTuple):
     peers: list[Peer]
 
 
+class Measured(NamedTuple):
+    """Seconds of every round, ours in the same rounds, and how far from our figures."""
+
+    ours: list[float]
+    theirs: list[float]
+    apart: float
+
+
 def table(works: list[Work], tools: dict[str, str]) -> Iterator[str]:
-    """Its lines, for the tools that have a version."""
+    """Its lines; who has no version is absent."""
     yield "| the same work | ours [ms] | peer | peer [ms] | ours is faster, times | differs by |"
     yield "|---|---|---|---|---|---|"
     for work in works:
-        yield from rows(work, [peer for peer in work.peers if tools[peer.tool]])
+        ours, measured = measure(work, [peer for peer in work.peers if tools[peer.tool]])
+        first = f"{work.what} | {short(1e3 * median(ours))}"
+        for peer in work.peers:
+            cells = row(peer, measured[peer]) if peer in measured else "absent | | "
+            yield f"| {first} | {peer.tool} {peer.what} | {cells} |"
+            first = "|"
 
 
-def rows(work: Work, peers: list[Peer]) -> Iterator[str]:
-    """Lines of the table."""
-    figures = work.ours()
-    ours: list[float] = []
-    theirs: list[list[float]] = [[] for _ in peers]
-    apart = [0.0] * len(peers)
+def measure(work: Work, peers: list[Peer]) -> tuple[list[float], dict[Peer, Measured]]:
+    """Our seconds, and every peer's, in turn."""
+    figures, ours = work.ours(), []
+    found = {peer: Measured([], [], 0.0) for peer in peers}
     for _ in range(ROUNDS):
         ours.append(timed(work.ours)[0])
-        for i, peer in enumerate(peers):
-            if sum(theirs[i]) < PATIENCE:
+        for peer, before in found.items():
+            if sum(before.theirs) < PATIENCE:
                 took, values = peer.run()
-                theirs[i].append(took)
-                apart[i] = np.abs(values / figures[: len(values)] - 1).max()
-    own = short(1e3 * median(ours))
-    if not peers:
-        yield f"| {work.what} | {own} | | | | |"
-    for i, peer in enumerate(peers):
-        ratio = [b / a for a, b in zip(ours, theirs[i], strict=False)]
-        times = short(median(ratio))
-        if len(ratio) > 1:
-            times += f" ({short(min(ratio))} to {short(max(ratio))})"
-        if peer.goal:
-            times += f"; goal {peer.goal}"
-        wrong = f"**{apart[i]:.0%}**" if apart[i] > 1e-3 else f"{apart[i]:.0e}"
-        first = f"{work.what} | {own}" if i == 0 else "|"
-        spent = short(1e3 * median(theirs[i]))
-        yield f"| {first} | {peer.tool} {peer.what} | {spent} | {times} | {wrong} |"
+                apart = np.abs(values / figures[: len(values)] - 1).max()
+                found[peer] = Measured([*before.ours, ours[-1]], [*before.theirs, took], apart)
+    return ours, found
+
+
+def row(peer: Peer, found: Measured) -> str:
+    """The cells of one peer."""
+    ratio = [b / a for a, b in zip(found.ours, found.theirs, strict=True)]
+    times = short(median(ratio))
+    if len(ratio) > 1:
+        times += f" ({short(min(ratio))} to {short(max(ratio))})"
+    if peer.goal:
+        times += f"; goal {peer.goal}"
+    apart = f"**{100 * found.apart:.0f} %**" if found.apart > 1e-3 else f"{found.apart:.0e}"
+    return f"{short(1e3 * median(found.theirs))} | {times} | {apart}"
 
 
 def short(figure: float) -> str:
