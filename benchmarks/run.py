@@ -1,4 +1,4 @@
-"""What a newcomer waits for, and how fast the fits are, beside other tools in the same run.
+"""What a newcomer waits for, and how fast fits and queues are, beside other tools in the same run.
 
 Run by `make bench`. Prints tables and writes them to RESULTS.md beside this file, with date,
 machine and versions. Machines are noisy: every figure is the median of several, side by side.
@@ -18,6 +18,7 @@ from statistics import median
 from time import perf_counter
 
 import numpy as np
+import peers
 
 ROOT = Path(__file__).parent.parent
 
@@ -34,6 +35,8 @@ def main() -> None:
             *startup(),
             "",
             *fits(),
+            "",
+            *peers.compared(),
         ]
     )
     print(text)

@@ -19,7 +19,7 @@ of D^n (n >= 0) with D^n (n >= 1).
 """
 
 from collections.abc import Iterator
-from math import exp, expm1, inf, log, sqrt
+from math import exp, expm1, inf, isqrt, log, sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -76,13 +76,13 @@ def solve(stations: list[tuple[float, np.ndarray]], Z: float, N: np.ndarray):
     s = min([top / first, *(c[-1] / d for d, c in stations)])
     step = 0  # a guess; then a rate at which tails do not grow much; then any
     while True:
-        P, numbers = _at_rate(s, stations, Z, top)
         inside = np.minimum(N, top)
+        P, numbers = _at_rate(s, stations, Z, top, inside)
         here, before = P[inside], P[inside - 1]
         at = left & (np.minimum(here, before) > LEAST)
         np.multiply(s, np.divide(before, here, where=at, out=before), where=at, out=X)
         for k, number in enumerate(numbers):
-            np.divide(number[inside], here, where=at, out=Q[k])
+            np.divide(number, here, where=at, out=Q[k])
         left &= ~at
         if not left.any():
             return X, Q
@@ -94,8 +94,10 @@ def solve(stations: list[tuple[float, np.ndarray]], Z: float, N: np.ndarray):
         s = _rate(stations, Z, top, GROWTH if step == 1 else inf)
 
 
-def _at_rate(s: float, stations: list[tuple[float, np.ndarray]], Z: float, top: int):
-    """Probabilities of 0 .. top customers in all under rate s, and what gives those of stations."""
+def _at_rate(s: float, stations: list[tuple[float, np.ndarray]], Z: float, top: int, N):
+    """Probabilities of 0 .. top customers in all under rate s, and what gives those of stations,
+    at populations `N`.
+    """
     from scipy.signal import sosfilt
 
     thinking = np.zeros(top + 1)
@@ -112,11 +114,16 @@ def _at_rate(s: float, stations: list[tuple[float, np.ndarray]], Z: float, top: 
 
     def numbers() -> Iterator[np.ndarray]:
         without = dict(_without(base, series, varying))
+        if len(N) == 1:  # a filter gives all populations at once, a polynomial one of them sooner
+            ratios = np.array([f.ratio for f in series if not len(f.head)])
+            sums = iter(ratios * polynomials(P[: N[0]][::-1], ratios))
         for k, f in enumerate(series):
             if len(f.head):
-                yield f.number(without[k])
+                yield f.number(without[k])[N]
+            elif len(N) == 1:
+                yield next(sums)
             else:
-                yield filtered([0.0, f.ratio], f.ratio, P)
+                yield filtered([0.0, f.ratio], f.ratio, P)[N]
 
     return P, numbers()
 
@@ -179,6 +186,15 @@ def filtered(b: list[float], ratio: float, g: np.ndarray) -> np.ndarray:
     from scipy.signal import lfilter
 
     return lfilter(b, [1.0, -ratio], g)
+
+
+def polynomials(p: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """p_0 + p_1 x + p_2 x^2 + ... at every x; in rows of a square, so that few powers do."""
+    m = isqrt(len(p)) + 1
+    square = np.zeros(m * m)
+    square[: len(p)] = p
+    place = np.arange(m)[:, None]
+    return ((square.reshape(m, m) @ x**place) * x ** (m * place)).sum(0)
 
 
 def _rate(stations: list[tuple[float, np.ndarray]], Z: float, N: int, growth: float) -> float:

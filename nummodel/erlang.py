@@ -21,13 +21,17 @@ def erlang_b(a, c):
 
     a, c = np.broadcast_arrays(a, c)
     B = np.empty(a.shape)
-    few = (c <= TERMS) | (a > 1.4 * c)
-    B[few] = _series(a[few], c[few])
-    a, c = a[~few], c[~few]
+    few = c <= TERMS
+    B[few] = _recursion(a[few], c[few])
+    heavy = ~few & (a > 1.4 * c)
+    if heavy.any():
+        B[heavy] = _series(a[heavy], c[heavy])
+    left = ~few & ~heavy
+    a, c = a[left], c[left]
     # a^c exp(-a)/c! by Stirling's series, about its peak, so that no digits cancel.
     near_peak = c * np.log1p((c - a) / a) - (c - a)
     stirling = (1 - (1 - 2 / (7 * c**2)) / (30 * c**2)) / (12 * c)
-    B[~few] = np.exp(-near_peak - stirling) / np.sqrt(2 * pi * c) / gammaincc(c + 1, a)
+    B[left] = np.exp(-near_peak - stirling) / np.sqrt(2 * pi * c) / gammaincc(c + 1, a)
     return B
 
 
@@ -37,18 +41,34 @@ def erlang_c(a, c):
     return np.where(a < c, B / ((c - a) / c + a / c * B), 1.0)
 
 
-def _series(a, c, size=1 << 16):
-    """Erlang B by its series, 1 + c/a (1 + (c-1)/a (1 + ...)); `size` at a time stay in cache."""
+def _series(a, c):
+    """Erlang B by as many terms of its series as count, 1 + c/a (1 + (c-1)/a (1 + ...))."""
+    total, k = np.ones(a.shape), c - TERMS
+    for _ in range(TERMS):
+        k += 1
+        total *= k / a
+        total += 1
+    return 1 / total
+
+
+def _recursion(a, c, size=1 << 14):
+    """Erlang B by v_n = v_(n-1)/a + 1/n!, which is 1/(B n!) with n servers.
+
+    In order of c, so that a step is one for all that have as many servers or more; `size` at a time
+    stay in cache.
+    """
+    order = np.argsort(c.astype(np.int8), kind="stable")
+    factorial = np.cumprod(np.maximum(np.arange(TERMS + 1.0), 1))
     B = np.empty(a.shape)
     for i in range(0, a.size, size):
-        some, servers = a[i : i + size], c[i : i + size]
-        terms = int(min(servers.max(), TERMS))
-        load, k, total = 1 / np.maximum(some, 1e-300), servers - terms, np.ones(some.shape)
-        for _ in range(terms):
-            k += 1
-            total *= np.maximum(k, 0) * load
-            total += 1
-        B[i : i + size] = np.where(some > 0, 1 / total, servers == 0)
+        some = order[i : i + size]
+        load, servers = a[some], c[some].astype(int)
+        x, v = 1 / np.maximum(load, 1e-300), np.ones(load.shape)
+        for n, first in enumerate(np.searchsorted(servers, np.arange(1, servers[-1] + 1)), 1):
+            those = v[first:]
+            those *= x[first:]
+            those += 1 / factorial[n]
+        B[some] = np.where(load > 0, 1 / (v * factorial[servers]), servers == 0)
     return B
 
 

@@ -1,5 +1,8 @@
 """Networks: other tools' figures, 60-digit arithmetic, bounds, identities and limits."""
 
+import sys
+from pathlib import Path
+
 import exact
 import numpy as np
 import pytest
@@ -9,6 +12,9 @@ from reference import CASES, KNOWN_WRONG
 
 from nummodel import networks, operational, report
 from nummodel.networks import delay, load_dependent, open_network, queue, schweitzer, solve
+
+sys.path.append(str(Path(__file__).parent.parent / "benchmarks"))
+import peers
 
 MS32 = [queue(1.0, servers=32), queue(0.04), queue(0.03)]
 
@@ -438,3 +444,26 @@ def test_a_figure_that_contradicts_itself_is_not_given(monkeypatch):
     monkeypatch.setattr(networks.convolution, "solve", off)
     with pytest.raises(ArithmeticError, match="do not add up"):
         solve(MS32, 50, Z=1.0)
+
+
+def test_what_is_timed_beside_other_tools():
+    """The work of `make bench`, ours: published figures, then the same for one as for many."""
+    printed = CASES["cmva_5st_N10000"]["outputs"]
+    expected = [printed["Xsys"], *printed["Q"], *printed["R"]]
+    for work in peers.one_class():
+        assert work.ours() == pytest.approx(expected, rel=1e-9)
+    printed = CASES["mcmva_2x5_N100_100"]["outputs"]
+    figures = [np.array(printed[name]) for name in "XQR"]
+    expected = np.concatenate([figures[0][:, 0], figures[1].T.ravel(), figures[2].T.ravel()])
+    assert peers.two_classes().ours() == pytest.approx(expected, rel=1e-9)
+    assert peers.many_servers().ours()[0] == pytest.approx(25.0, rel=1e-9)
+
+
+def test_one_population_is_what_it_is_among_many():
+    """Alone it is summed as a polynomial, among others it comes out of a filter."""
+    N = np.arange(1, 2000, 37)
+    for stations in (MS32, [queue(d) for d in peers.FIVE], [queue(1.0), queue(1.0), delay(5.0)]):
+        together = solve(stations, N, Z=1.0)
+        for i, n in enumerate(N):
+            alone = solve(stations, n, Z=1.0)
+            assert alone.Q == pytest.approx(together.Q[:, i], rel=1e-12)

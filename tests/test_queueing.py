@@ -414,3 +414,14 @@ def test_simulation_agrees(case):
     half = z * means.std(ddof=1) / np.sqrt(len(means))
     assert half < 0.2 * answer
     assert means.mean() == pytest.approx(answer, abs=half)
+
+
+def test_many_lines_at_once():
+    """Any order of lines, more than are computed together: B(c) = a B(c-1)/(c + a B(c-1))."""
+    random = np.random.default_rng(7)
+    c = random.integers(1, 131, 40_000)
+    a = c * 10 ** random.uniform(-2, 1, len(c))
+    B = np.ones(len(c))
+    for n in range(1, 131):
+        B = np.where(c >= n, a * B / (n + a * B), B)
+    assert q.erlang_b(a, c) == pytest.approx(B, rel=1e-12)
