@@ -10,6 +10,7 @@ import numpy as np
 from nummodel.nomenclature import quantity, range_of
 
 WHOLE = ("N", "K", "c")
+MAY_BE_INFINITE = ("W_mmc",)  # the wait of an unstable station
 
 
 def valid(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -22,7 +23,8 @@ def valid(values: Mapping[str, Any]) -> dict[str, Any]:
             array = np.asarray(value, dtype=float)
         except (TypeError, ValueError):
             array = np.array(np.nan)
-        bad = ~(np.isfinite(array) & (array >= low) & (array <= high))
+        bad = ~((array >= low) & (array <= high))
+        bad |= np.isinf(array) & (name not in MAY_BE_INFINITE)
         if name in WHOLE:
             bad |= array != np.rint(array)
         if bad.any():

@@ -17,6 +17,9 @@ def exact(D: np.ndarray, queues: np.ndarray, N: list[int], Z: np.ndarray):
     A step holds all populations of the same total, as an array over those of all classes but the
     largest; one customer fewer is a shift of the step before. What a step holds for fewer than no
     customers, or next to a shift's edge, is never used: it has no throughput.
+
+    Raises ArithmeticError if the throughputs contradict those with one customer fewer: X_c(N) is
+    G(N - 1_c)/G(N), so X_c(N) X_d(N - 1_c) does not depend on the order of c and d.
     """
     order = np.argsort(N, kind="stable")
     n = np.array(N)[order]
@@ -28,15 +31,21 @@ def exact(D: np.ndarray, queues: np.ndarray, N: list[int], Z: np.ndarray):
     counts[:-1] = np.indices(shape).reshape(len(shape), prod(shape))
     placed = counts.sum(0)
     R = np.ones((len(n), demand.shape[1], prod(shape)))
-    numbers, ahead, X = np.zeros_like(R), np.ones_like(R), np.zeros_like(counts)
+    numbers, ahead = np.zeros_like(R), np.ones_like(R)
+    last = X = np.zeros_like(counts)
     for total in range(1, n.sum() + 1):
         np.add(numbers.sum(0), 1.0, out=ahead[-1])
         for c, stride in enumerate(strides):
             ahead[c, :, stride:] = ahead[-1, :, :-stride]
         np.multiply(demand, ahead, out=R)
         np.maximum(total - placed, 0.0, out=counts[-1])
-        X = counts / (wait + R.sum(1))
+        last, X = X, counts / (wait + R.sum(1))
         np.multiply(X[:, None], R, out=numbers)
+    end = prod(shape) - 1  # all customers but those of the largest class; a class may have none
+    fewer = last[:, [max(end - stride, 0) for stride in [*strides, 0]]].T  # a row a class
+    orders = (X[:, -1:] * fewer)[np.ix_(n > 0, n > 0)]
+    if (abs(orders - orders.T) > 1e-9 * orders).any():
+        raise ArithmeticError("the solution fails its check: throughputs contradict each other")
     back = np.argsort(order)
     R_k = D.copy()
     R_k[queues] = R[back, :, -1].T

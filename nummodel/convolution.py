@@ -67,8 +67,8 @@ def solve(stations: list[tuple[float, np.ndarray]], Z: float, N: np.ndarray):
     """Throughput (over N) and mean numbers (stations first) at populations `N` >= 1.
 
     `stations` are pairs of a positive demand and the capacities with 1, 2, .. present, the last one
-    holding from there on. Raises ArithmeticError where no rate is found at which a population is
-    likely enough: where throughput collapses and there are more than MANY customers.
+    holding from there on. Raises ArithmeticError where N is too unlikely at every rate: throughput
+    collapses, and either N or nearly none are stuck; always so with more than MANY customers.
     """
     X, Q = np.empty(len(N)), np.empty((len(stations), len(N)))
     top, left = int(N.max()), np.ones(len(N), dtype=bool)
@@ -89,7 +89,7 @@ def solve(stations: list[tuple[float, np.ndarray]], Z: float, N: np.ndarray):
         largest = int(N[left].max())
         step = 1 if largest < top else step + 1
         if step > 2 or (step == 2 and top > MANY):
-            raise ArithmeticError(f"no rate makes N = {top} likely enough to be computed")
+            raise ArithmeticError(f"N = {top} is too unlikely at any rate: throughput collapses")
         top = largest
         s = _rate(stations, Z, top, GROWTH if step == 1 else inf)
 

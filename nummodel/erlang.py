@@ -11,7 +11,7 @@ TERMS = 112  # of the series below that are summed; 1.4**-112 is less than round
 
 
 def erlang_b(a, c):
-    """Erlang B, also for c = 0, to 13 digits; `a` and `c` are arrays.
+    """Erlang B, also for c = 0, to 12 digits; `a` and `c` are arrays.
 
     1/B = 1 + c/a + c (c-1)/a^2 + ... down to c!/a^c, all terms positive. Few of them count where
     `c` is small or `a` large; elsewhere the sum is known: B is the last of the probabilities of a
@@ -23,7 +23,9 @@ def erlang_b(a, c):
     B = np.empty(a.shape)
     few = c <= TERMS
     B[few] = _recursion(a[few], c[few])
-    heavy = ~few & (a > 1.4 * c)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        far = c * np.log1p((c - a) / a) - (c - a) > 600  # where both factors below would vanish
+    heavy = ~few & ((a > 1.4 * c) | (far & (a > c)))
     if heavy.any():
         B[heavy] = _series(a[heavy], c[heavy])
     left = ~few & ~heavy
@@ -43,10 +45,11 @@ def erlang_c(a, c):
 
 def _series(a, c):
     """Erlang B by as many terms of its series as count, 1 + c/a (1 + (c-1)/a (1 + ...))."""
-    total, k = np.ones(a.shape), c - TERMS
-    for _ in range(TERMS):
+    terms = int(min(c.max(), np.ceil(38 / np.log((a / c).min()))))
+    total, k = np.ones(a.shape), c - terms
+    for _ in range(terms):
         k += 1
-        total *= k / a
+        total *= np.maximum(k, 0) / a
         total += 1
     return 1 / total
 
@@ -63,12 +66,13 @@ def _recursion(a, c, size=1 << 14):
     for i in range(0, a.size, size):
         some = order[i : i + size]
         load, servers = a[some], c[some].astype(int)
-        x, v = 1 / np.maximum(load, 1e-300), np.ones(load.shape)
+        with np.errstate(divide="ignore"):
+            x, v = 1 / load, np.ones(load.shape)
         for n, first in enumerate(np.searchsorted(servers, np.arange(1, servers[-1] + 1)), 1):
             those = v[first:]
             those *= x[first:]
             those += 1 / factorial[n]
-        B[some] = np.where(load > 0, 1 / (v * factorial[servers]), servers == 0)
+        B[some] = 1 / (v * factorial[servers])
     return B
 
 

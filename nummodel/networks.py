@@ -3,8 +3,10 @@
 A network is a list of stations that every customer (thread, transaction) visits. `queue`, `delay`
 and `load_dependent` make stations, `solve` finds what a closed network does with N customers who
 think for Z seconds between transactions, `open_network` what an open one does with arrivals at
-rate lamda. Demands `D` are seconds of service per transaction. Service is exponential or shared
-equally (the assumptions of Baskett, Chandy, Muntz and Palacios 1975: the product form).
+Poisson rate lamda. Demands `D` are seconds of service per transaction. The assumptions are those of
+the product form (Baskett, Chandy, Muntz and Palacios 1975): a queue is first come first served with
+exponential service, the same for all classes per visit, or it is shared equally, and then service
+may be distributed in any way and differ by class.
 """
 
 from collections.abc import Sequence
@@ -18,9 +20,11 @@ from nummodel import classes, convolution
 
 #: Several classes are solved exactly up to this many terms, some seconds of work.
 LARGEST = 300_000_000
+#: Most customers, or servers of a station: what fits in memory.
+MANY = 100_000_000
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Station:
     """Demand, one per class if there are several, and capacity with 1, 2, .. customers present,
     the last one holding from there on; no capacity: everyone is served at once.
@@ -54,9 +58,10 @@ def queue(D, servers: int = 1) -> Station:
 
     Raises ValueError for a demand that is negative or not finite, and for fewer than one server.
     """
-    if not _whole(servers) or servers < 1:
-        raise ValueError(f"servers is {servers}, expected a whole number of at least 1")
-    return Station(_demands(D), np.arange(1.0, int(servers) + 1))
+    count = _numbers("servers", servers)
+    if count.ndim or not 1 <= count <= MANY or count != np.rint(count):
+        raise ValueError(f"servers is {servers}, expected a whole number from 1 to {MANY:,}")
+    return Station(_demands(D), np.arange(1.0, float(count) + 1))
 
 
 def delay(D) -> Station:
@@ -76,13 +81,14 @@ def load_dependent(D, capacity: Sequence[float]) -> Station:
 
     Raises ValueError for a capacity that is not positive and finite.
     """
-    values = np.array(capacity, dtype=float)
+    values = _numbers("capacity", capacity)
     if values.ndim != 1 or not len(values) or not (np.isfinite(values) & (values > 0)).all():
         raise ValueError(f"capacity is {capacity}, expected positive numbers, one per customer")
     held = np.flatnonzero(values != values[-1])
     return Station(_demands(D), values[: held[-1] + 2 if len(held) else 1])
 
 
+@np.errstate(all="ignore")
 def solve(stations: Sequence[Station], N, Z=0.0) -> Solution:
     """A closed network with N customers who think for `Z` seconds between transactions.
 
@@ -110,8 +116,10 @@ def solve(stations: Sequence[Station], N, Z=0.0) -> Solution:
 
     Raises ValueError, naming the argument, for what is no network or no population, and
     ArithmeticError rather than give a figure that fails its own check: numbers at the stations and
-    thinking that do not add up to N, or a throughput above a station's capacity. Where the speed
-    of a station collapses with thousands present, more than 100,000 customers are refused so, too.
+    thinking that do not add up to N, a throughput above a station's capacity, or throughputs of
+    several classes that contradict those of one customer fewer. Also refused so, with thousands of
+    customers: a station that slows down so much that all of them may be found stuck there for ages
+    or nearly none, and hardly ever anything between.
     """
     D, Z, several = _network(stations, Z)
     if several:
@@ -137,8 +145,7 @@ def solve(stations: Sequence[Station], N, Z=0.0) -> Solution:
     most = np.array([inf if s.capacity is None else s.capacity.max() for s in stations])
     rho = np.multiply.outer(D / most, X)
     _check(n, Q, X * Z, rho)
-    with np.errstate(invalid="ignore"):
-        R_k = Q / X
+    R_k = Q / X
 
     def shaped(figure):
         return figure.reshape(figure.shape[:-1] + counts.shape)
@@ -178,18 +185,19 @@ def schweitzer(stations: Sequence[Station], N: tuple[int, ...], Z=0.0) -> Soluti
     return _solution(stations, D, n, Z, X, R_k, exact=False)
 
 
+@np.errstate(all="ignore")
 def open_network(stations: Sequence[Station], lamda) -> Solution:
     """An open network: arrivals at rate `lamda`, each visiting all stations.
 
     Stations behave as if each were alone (Jackson 1957). One class: `lamda` is a rate or an array
     of them. Several: one rate per class, and queues have one server. A station that cannot keep up
-    has infinite Q and R; rho tells by how much.
+    with a queue of any length has infinite Q and R.
 
     >>> open_network([queue(0.1), queue(0.2, servers=2)], [5.0, 9.0, 10.0]).R.round(6)
     array([0.466667, 2.052632,      inf])
     """
     D, _, several = _network(stations, 1.0)
-    rates = np.asarray(lamda, dtype=float)
+    rates = _numbers("lamda", lamda)
     if not (np.isfinite(rates) & (rates >= 0)).all():
         raise ValueError(f"lamda is {lamda}, expected rates that are not negative")
     if several and rates.shape != D.shape[1:]:
@@ -215,7 +223,7 @@ def _stretch(load, capacity: np.ndarray):
     m, last = len(capacity) - 1, capacity[-1]
     for i, a in np.ndenumerate(load):
         if a < last:
-            w, idle = convolution.products(a / capacity[:-1]), 1 - a / last
+            w, idle = convolution.products(a / capacity[:-1]), (last - a) / last
             tail = w[m] * (m / idle + 1 / idle**2) / last
             result[i] = ((ahead / capacity[:-1]) @ w[:-1] + tail) / (w[:-1].sum() + w[m] / idle)
     return result
@@ -237,18 +245,22 @@ def _queues(stations: Sequence[Station]) -> np.ndarray:
 def _check(N, Q, thinking, rho) -> None:
     """Raise ArithmeticError for figures that contradict each other."""
     whole = np.abs(Q.sum(0) + thinking - N) <= 1e-9 * N  # and then everything is finite
-    if not whole.all() or rho.max() > 1 + 1e-9:
+    if not whole.all():
         raise ArithmeticError("the solution fails its check: numbers present do not add up to N")
+    if rho.max() > 1 + 1e-9:
+        raise ArithmeticError("the solution fails its check: X is above a station's capacity")
 
 
 def _network(stations: Sequence[Station], Z) -> tuple[np.ndarray, Any, bool]:
     """Demands (stations first), think time, and whether there are several classes."""
+    if not isinstance(stations, Sequence) or not all(isinstance(s, Station) for s in stations):
+        raise ValueError("stations: expected a list of what queue, delay and load_dependent make")
     if not len(stations):
         raise ValueError("stations are none, expected at least one")
     shapes = {np.shape(s.D) for s in stations}
     if len(shapes) > 1:
         raise ValueError("stations differ in their number of classes: give each one D per class")
-    D, think = np.array([s.D for s in stations]), np.asarray(Z, dtype=float)
+    D, think = np.array([s.D for s in stations]), _numbers("Z", Z)
     several = D.ndim == 2
     if think.ndim and think.shape != D.shape[1:]:
         raise ValueError(f"Z is {Z}, expected a number{', or one per class' if several else ''}")
@@ -264,18 +276,26 @@ def _network(stations: Sequence[Station], Z) -> tuple[np.ndarray, Any, bool]:
     return D, np.broadcast_to(think, D.shape[1:]) if several else float(think), several
 
 
+def _numbers(name: str, value) -> np.ndarray:
+    """An argument as an array. Raises ValueError, naming it, for what is no number."""
+    try:
+        return np.array(value, dtype=float)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} is {value!r}, expected a number or several") from None
+
+
 def _demands(D) -> Any:
-    values = np.array(D, dtype=float)
+    values = _numbers("D", D)
     if values.ndim > 1 or not values.size or not (np.isfinite(values) & (values >= 0)).all():
         raise ValueError(f"D is {D}, expected a demand that is finite and not negative, or several")
     return values if values.ndim else float(values)
 
 
 def _counts(N) -> np.ndarray:
-    numbers = np.asarray(N, dtype=float)
-    whole = (numbers >= 0) & (numbers < inf) & (np.floor(numbers) == numbers)
+    numbers = _numbers("N", N)
+    whole = (numbers >= 0) & (numbers <= MANY) & (np.floor(numbers) == numbers)
     if not numbers.size or not whole.all():
-        raise ValueError(f"N is {N}, expected whole numbers that are not negative")
+        raise ValueError(f"N is {N}, expected whole numbers from 0 to {MANY:,}")
     return numbers.astype(int)
 
 
@@ -284,10 +304,6 @@ def _populations(N, classes: int) -> list[int]:
     if n.shape != (classes,):
         raise ValueError(f"N is {N}, expected a tuple of {classes} populations, one per class")
     return n.tolist()
-
-
-def _whole(value) -> bool:
-    return np.ndim(value) == 0 and bool(np.isfinite(value)) and value == int(value)
 
 
 def _plain(values) -> Any:

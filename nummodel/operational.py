@@ -5,12 +5,14 @@ rates per second, utilisation as a fraction.
 
 Bounds of a closed system, before anything is solved: N customers think for Z seconds and need D
 seconds of service in all, D_max of them at the bottleneck (with c servers there: D/c). The
-asymptotic ones hold for any network. The balanced ones hold in product form with one server a
-station, and are closer: a system with the same D is slowest when every station that is used has
-D_max, and fastest when all have the same D_mean (Zahorjan, Sevcik, Eager and Galler 1982; with
-think time Lazowska, Zahorjan, Graham and Sevcik 1984, Quantitative System Performance, chapter 5).
+asymptotic ones hold for any network whose stations never get slower by being crowded. The balanced
+ones hold in product form with one server a station, and are closer: a system with the same D is
+slowest when every station that is used has D_max, and fastest when all have the same D_mean
+(Zahorjan, Sevcik, Eager and Galler 1982; with think time Lazowska, Zahorjan, Graham and Sevcik
+1984, Quantitative System Performance, chapter 5).
 """
 
+from nummodel.arguments import valid
 from nummodel.formula import formula
 
 
@@ -61,7 +63,7 @@ def interactive_response(N, X, Z):
     return N / X - Z
 
 
-@formula("N_sat")
+@formula("N_sat", valid)
 def saturation(D, D_max, Z):
     """Population at which the two asymptotes meet: beyond it someone must wait, whatever the order.
 
@@ -71,7 +73,7 @@ def saturation(D, D_max, Z):
     return (D + Z) / D_max
 
 
-@formula("X_max")
+@formula("X_max", valid)
 def asymptotic_throughput_max(N, D, D_max, Z):
     """Nobody waits, until the bottleneck is full.
 
@@ -81,7 +83,7 @@ def asymptotic_throughput_max(N, D, D_max, Z):
     return _least(N / (D + Z), 1 / D_max)
 
 
-@formula("X_min")
+@formula("X_min", valid)
 def asymptotic_throughput_min(N, D, Z):
     """Everyone waits for everyone else at every station.
 
@@ -91,7 +93,7 @@ def asymptotic_throughput_min(N, D, Z):
     return N / (N * D + Z)
 
 
-@formula("R_min")
+@formula("R_min", valid)
 def asymptotic_response_min(N, D, D_max, Z):
     """The response time of `asymptotic_throughput_max`.
 
@@ -101,7 +103,7 @@ def asymptotic_response_min(N, D, D_max, Z):
     return _most(D, N * D_max - Z)
 
 
-@formula("R_max")
+@formula("R_max", valid)
 def asymptotic_response_max(N, D):
     """The response time of `asymptotic_throughput_min`.
 
@@ -111,7 +113,7 @@ def asymptotic_response_max(N, D):
     return N * D
 
 
-@formula("X_max")
+@formula("X_max", valid)
 def balanced_throughput_max(N, D, D_max, D_mean, Z):
     """All stations alike. Without think time: N/(D + (N - 1) D_mean).
 
@@ -121,7 +123,7 @@ def balanced_throughput_max(N, D, D_max, D_mean, Z):
     return _least(1 / D_max, N / (D + Z + (N - 1) * D_mean * D / (D + Z)))
 
 
-@formula("X_min")
+@formula("X_min", valid)
 def balanced_throughput_min(N, D, D_max, Z):
     """All demand at stations like the bottleneck. Without think time: N/(D + (N - 1) D_max).
 
@@ -131,13 +133,13 @@ def balanced_throughput_min(N, D, D_max, Z):
     return N / (D + Z + (N - 1) * D_max * N * D / (N * D + Z))
 
 
-@formula("R_min")
+@formula("R_min", valid)
 def balanced_response_min(N, D, D_max, D_mean, Z):
     """The response time of `balanced_throughput_max`."""
     return _most(N * D_max - Z, D + (N - 1) * D_mean * D / (D + Z))
 
 
-@formula("R_max")
+@formula("R_max", valid)
 def balanced_response_max(N, D, D_max, Z):
     """The response time of `balanced_throughput_min`."""
     return D + (N - 1) * D_max * N * D / (N * D + Z)

@@ -74,7 +74,9 @@ def mm1_response_percentile(lamda, S, p):
     >>> mm1_response_percentile(0.5, 1.0, 0.95)
     5.99146...
     """
-    return np.where(lamda * S < 1, -np.log1p(-p) * S / (1 - lamda * S), np.inf)
+    from scipy.special import xlog1py
+
+    return np.where(lamda * S < 1, -xlog1py(S, -p) / (1 - lamda * S), np.inf)
 
 
 @formula("W", valid)
@@ -220,10 +222,11 @@ def mmc_response_percentile(lamda, S, c, p):
     # Longer than service alone; one of wait and service exceeds what half of 1 - p exceed of it.
     half = y + log(2)
     end = half + np.maximum(np.log(C) + half, 0) / spare
-    return np.where(known, S * find_root(excess, (y, end), args=(C, spare, y)).x, np.inf)
+    found = S * find_root(excess, (y, end), args=(C, spare, y)).x
+    return np.where(known | (S == 0), found, np.inf)
 
 
-@formula("W")
+@formula("W", valid)
 def allen_cunneen_waiting(W_mmc, cv2_a, cv2):
     """The wait of M/M/c, scaled by the variability of arrivals and service.
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference import CASES, KNOWN_WRONG
 
-from nummodel import networks, operational, report
+from nummodel import classes, convolution, networks, operational, queueing, report
 from nummodel.networks import delay, load_dependent, open_network, queue, schweitzer, solve
 
 sys.path.append(str(Path(__file__).parent.parent / "benchmarks"))
@@ -467,3 +467,93 @@ def test_one_population_is_what_it_is_among_many():
         for i, n in enumerate(N):
             alone = solve(stations, n, Z=1.0)
             assert alone.Q == pytest.approx(together.Q[:, i], rel=1e-12)
+
+
+def broken(monkeypatch, room, name, change):
+    """A solver that changes what the real one finds."""
+    real = getattr(room, name)
+    monkeypatch.setattr(room, name, lambda *args: change(*real(*args)))
+
+
+def test_a_wrong_number_present_is_noticed(monkeypatch):
+    broken(monkeypatch, convolution, "solve", lambda X, Q: (X, Q * 1.001))
+    with pytest.raises(ArithmeticError, match="do not add up to N"):
+        networks.solve([networks.queue(1.0), networks.queue(0.5)], 5)
+
+
+def test_a_throughput_above_capacity_is_noticed(monkeypatch):
+    broken(monkeypatch, convolution, "solve", lambda X, Q: (X * 1.5, Q))
+    with pytest.raises(ArithmeticError, match="above a station's capacity"):
+        networks.solve([networks.queue(1.0), networks.queue(0.5)], 50)
+
+
+def test_a_slip_in_the_recursion_of_several_classes_is_noticed(monkeypatch):
+    """By what the order in which customers are taken away must not change."""
+    real, calls = np.multiply, []
+
+    def slip(*args, **kwargs):
+        result = real(*args, **kwargs)
+        calls.append(result)
+        if len(calls) == 20:
+            result *= 1 + 1e-6 * np.arange(result.size).reshape(result.shape)
+        return result
+
+    monkeypatch.setattr(classes.np, "multiply", slip)
+    with pytest.raises(ArithmeticError, match="contradict each other"):
+        networks.solve([networks.queue([0.1, 0.3]), networks.queue([0.2, 0.05])], (8, 9))
+
+
+@pytest.mark.parametrize("N", [1, 2, 7, 40])
+def test_balanced_bounds_are_exact_where_all_demands_are_alike(N):
+    one = networks.solve([networks.queue(0.2)] * 3, N)
+    both = {"N": N, "D": 0.6, "D_max": 0.2, "Z": 0.0}
+    for bound in (
+        operational.balanced_throughput_max(D_mean=0.2, **both),
+        operational.balanced_throughput_min(**both),
+    ):
+        assert bound == pytest.approx(one.X, rel=1e-12)
+    for bound in (
+        operational.balanced_response_min(D_mean=0.2, **both),
+        operational.balanced_response_max(**both),
+    ):
+        assert bound == pytest.approx(one.R, rel=1e-12)
+
+
+@pytest.mark.parametrize("c", [7, 100, 10_000])
+def test_an_open_station_next_to_full(c):
+    lamda = c * (1 - 1e-10)
+    found = networks.open_network([networks.queue(1.0, servers=c)], lamda).Q[0]
+    assert found == pytest.approx(queueing.mmc_population(lamda, 1.0, c), rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    "wrong, name",
+    [
+        (lambda: networks.queue("a"), "D is 'a'"),
+        (lambda: networks.queue([1, [2]]), "D is"),
+        (lambda: networks.queue(1j), "D is 1j"),
+        (lambda: networks.queue(1.0, servers=None), "servers is None"),
+        (lambda: networks.queue(1.0, servers="x"), "servers is 'x'"),
+        (lambda: networks.queue(1.0, servers=1e15), "servers is"),
+        (lambda: networks.load_dependent(1.0, "abc"), "capacity is"),
+        (lambda: networks.solve([1.0], 3), "stations: expected"),
+        (lambda: networks.solve(None, 3), "stations: expected"),
+        (lambda: networks.solve([networks.queue(1.0)], "3x"), "N is '3x'"),
+        (lambda: networks.solve([networks.queue(1.0)], 1e300), "N is"),
+        (lambda: networks.solve([networks.queue(1.0)], 3, Z="x"), "Z is 'x'"),
+        (lambda: networks.open_network([networks.queue(1.0)], "x"), "lamda is 'x'"),
+        (lambda: operational.asymptotic_throughput_max(N=-1, D=1, D_max=1, Z=0), "N is -1"),
+        (lambda: operational.balanced_response_max(N=3, D=-1, D_max=1, Z=0), "D is -1"),
+    ],
+)
+def test_arguments_that_are_no_numbers_are_named(wrong, name):
+    with pytest.raises(ValueError, match=name):
+        wrong()
+
+
+def test_a_collapse_with_two_likely_ends_is_refused():
+    """Each of thousands of waiters slows the station by a thousandth: all are stuck, or none."""
+    slowing = networks.load_dependent(1.0, 1 / (1 + 0.001 * np.arange(6000)))
+    with pytest.raises(ArithmeticError, match="throughput collapses"):
+        networks.solve([slowing], 6000, Z=7500.0)
+    assert networks.solve([slowing], 1000, Z=1250.0).exact

@@ -11,7 +11,7 @@ from hypothesis.extra.numpy import mutually_broadcastable_shapes
 from reference import CASES
 from scipy.stats import t as student_t
 
-from nummodel import operational
+from nummodel import data, operational
 from nummodel import queueing as q
 
 # --- what other tools print -------------------------------------------------------------------
@@ -299,8 +299,8 @@ def test_percentiles_integrate_to_the_mean(law, at):
 
 #: Every function, with sound arguments.
 SOUND = {"lamda": 1.5, "S": 0.5, "c": 2.0, "K": 4.0, "N": 5.0, "Z": 1.0, "a": 1.5, "p": 0.9,
-         "cv2": 0.5, "cv2_a": 2.0, "vacation": 0.1, "cv2_v": 1.0}  # fmt: skip
-STATIONS = ("mm1", "mmc", "mmck", "mg1", "ggc", "erlang", "repairman")
+         "cv2": 0.5, "W_mmc": 1.0, "cv2_a": 2.0, "vacation": 0.1, "cv2_v": 1.0}  # fmt: skip
+STATIONS = ("mm1", "mmc", "mmck", "mg1", "ggc", "erlang", "repairman", "allen")
 FUNCTIONS = {
     name: {n: SOUND[n] for n in signature(f).parameters}
     for name, f in vars(q).items()
@@ -309,13 +309,15 @@ FUNCTIONS = {
 
 
 def test_all_functions_are_found():
-    assert len(FUNCTIONS) == 28
+    assert len(FUNCTIONS) == 29
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -1.0, "many", None, [1.0, np.nan], 1e300j])
 def test_bad_input_is_named(name, bad):
     for argument in FUNCTIONS[name]:
+        if argument == "W_mmc" and bad == np.inf:
+            continue  # an unstable station may be asked about
         with pytest.raises(ValueError, match=rf"^{argument} is .+, expected a (whole )?number"):
             getattr(q, name)(**FUNCTIONS[name] | {argument: bad})
 
@@ -414,6 +416,25 @@ def test_simulation_agrees(case):
     half = z * means.std(ddof=1) / np.sqrt(len(means))
     assert half < 0.2 * answer
     assert means.mean() == pytest.approx(answer, abs=half)
+
+
+@pytest.mark.parametrize("load", [1.001, 1.05, 1.2, 1.35, 1.399, 1.41, 3])
+@pytest.mark.parametrize("c", [11_500, 20_000])
+def test_overload_of_very_many_lines(c, load):
+    assert q.erlang_b(load * c, c) == pytest.approx(float(exact_b(load * c, c)), rel=2e-12)
+
+
+def test_the_published_approximation_is_what_the_function_says():
+    """The table of simulations prints four digits of it."""
+    table = data.load("allen-cunneen")
+    station = {name: table[name] for name in ("c", "cv2_a", "cv2")}
+    ours = q.ggc_waiting(table["rho"] * table["c"], 1.0, **station)
+    assert ours == pytest.approx(table["approximation"].to_numpy(), rel=6e-4)
+
+
+def test_no_service_takes_no_time():
+    assert q.mm1_response_percentile(0.5, 0, [0.5, 1.0]).tolist() == [0, 0]
+    assert q.mmc_response_percentile(0.5, 0, 2, [0.5, 1.0]).tolist() == [0, 0]
 
 
 def test_many_lines_at_once():
