@@ -28,9 +28,8 @@ def main(seed: int, count: int, largest: int) -> None:
     ]
     print(f"{count} networks of one class, N to {largest}, seed {seed}: X, Q and R are within")
     print(f"{max(errors):.1e} of 60-digit arithmetic, half of the networks {np.median(errors):.1e}")
-    print(
-        "\nSchweitzer's error in X and R of a class, 1 to 5 stations, 500 networks; two classes of more\nthan 60 customers, two to four of fewer"
-    )
+    print("\nSchweitzer's error in X and R of a class, 500 networks of 1 to 5 stations, two to")
+    print("four classes (two, where there are more than 60 customers)")
     print("customers   X median   95 %   worst   R median   95 %   worst")
     for low, high in TOTALS:
         found = np.array([_schweitzer_errors(rng, low, high) for _ in tqdm(range(500), "approx")])
