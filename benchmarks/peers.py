@@ -33,8 +33,8 @@ SAMPLE = 1000
 TRIED = (
     "lmfit is given a start near the answer and goes down once; ours looks for starts, goes down "
     "from several, and keeps to bounds. "
-    "The queues of one population took as long as all its throughput while they were filtered: "
-    "0.85 ms, and 0.56 ms since they are summed as polynomials. A million waits took 0.185 s, "
+    "One population of 10,000 took 0.85 ms while a filter gave the queues of all smaller ones, and "
+    "takes 0.56 ms since its own are summed as polynomials. A million waits took 0.185 s, "
     "smaller pieces of the same loop no less, and 0.129 s since they are computed in order of c, "
     "with two operations per server rather than five."
 )
