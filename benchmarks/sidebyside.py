@@ -55,7 +55,7 @@ def table(works: list[Work], tools: dict[str, str]) -> Iterator[str]:
         ours, measured = measure(work, [peer for peer in work.peers if tools[peer.tool]])
         first = f"{work.what} | {short(1e3 * median(ours))}"
         for peer in work.peers:
-            cells = row(peer, measured[peer]) if peer in measured else "absent | | "
+            cells = row(peer, measured[peer]) if peer in measured else "absent | |"
             yield f"| {first} | {peer.tool} {peer.what} | {cells} |"
             first = "|"
 
@@ -95,9 +95,9 @@ def versions() -> dict[str, str]:
     """Tools and their versions; empty for those that are absent."""
     octave = (
         'pkg load queueing; p = pkg("list", "queueing"); '
-        'printf("%s, queueing %s", version, p{1}.version)'
+        'printf("%s with queueing %s", version, p{1}.version)'
     )
-    r = 'cat(paste0(getRversion(), ", queueing ", packageVersion("queueing")))'
+    r = 'cat(paste0(getRversion(), " with queueing ", packageVersion("queueing")))'
     return {
         "LINE": _package("line-solver"),
         "lmfit": _package("lmfit"),
