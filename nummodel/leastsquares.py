@@ -6,6 +6,7 @@ a bootstrap, a profile and a coverage study are one call each.
 """
 
 from collections.abc import Mapping
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -127,8 +128,8 @@ def search(law: Formula, N, X, w, log: bool, free, known) -> dict[str, float]:
 
 
 def grid(law: Formula, free: tuple[str, ...], given: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """A coarse grid over the quantities that shape the curve: from what moves none of the points by
-    more than a thousandth to what moves each of them a thousandfold, by half decades; and the ends
+    """A coarse mesh over the quantities that shape the curve: from what moves none of the points by
+    more than a thousandth to what moves each of them a thousandfold, by half decades; and both ends
     of their ranges.
     """
     shapes = tuple(n for n in free if not law.is_scale(n))
@@ -142,21 +143,21 @@ def grid(law: Formula, free: tuple[str, ...], given: Mapping[str, Any]) -> dict[
     for name, slope in zip(shapes, np.transpose(slopes), strict=True):
         low, high = quantity(name)[3:]
         moved = slope[np.isfinite(slope) & (slope > 0)]
-        least, most = (1 / moved.max(), 1 / moved.min()) if len(moved) else (1e-12, 1.0)
-        first, last = 1e-3 * least, min(1e3 * most, high - low)
-        count = 1 + max(1, round(2 * np.log10(last / first)))
-        steps = np.append(0.0, np.geomspace(first, last, count))
-        axes.append(
-            np.append(low + steps, high - steps[steps < (high - low) / 2] if high < np.inf else [])
-        )
-    return dict(zip(shapes, map(np.ravel, np.meshgrid(*axes)), strict=True))
+        if not len(moved):  # as where a curve vanishes there: by the load, and by its square
+            moved = np.array([1.0, given[law.quantities[0]].max() ** 2])
+        first, last = 1e-3 / moved.max(), min(1e3 / moved.min(), high - low)
+        steps = np.geomspace(first, last, 1 + max(1, round(2 * np.log10(last / first))))
+        mirrored = high - steps[(steps >= 1e-3 * last) & (steps < last / 2)]
+        axes.append(np.concatenate([[low], low + steps, mirrored[::-1] if high < np.inf else []]))
+        axes[-1].sort()
+    return dict(zip(shapes, np.meshgrid(*axes, indexing="ij"), strict=True))
 
 
 def descend(
     law: Formula, free, given, X, w, log: bool, points, count: int, here=None, tolerance=1e-10
 ) -> Solution:
-    """For each row of X the best of the minima that the `count` cheapest of the `points` lead to,
-    and `here`, a row of free quantities for each row of X. Either may be None.
+    """For each row of X the best of the minima that the `count` cheapest valleys of a mesh of
+    `points` lead to, and `here`, a row of free quantities for each row of X. Either may be None.
     """
     rows, size = len(X), len(free)
     begin = [] if here is None else [here[:, None]]
@@ -172,8 +173,9 @@ def descend(
 
 
 def _cheapest(law: Formula, free, given, points, X, w, log: bool, count: int) -> np.ndarray:
-    """The `count` of the `points` that leave the least squares, for each row of X: an array by
-    row, point and free quantity. A scale among these is found in closed form.
+    """The `count` of the points that leave the least squares, of those that leave less than their
+    neighbours in the mesh; an array by row of X, point and free quantity. A scale among these is
+    found in closed form.
     """
     scale = next((n for n in free if law.is_scale(n)), None)
     shapes = [n for n in free if n != scale]
@@ -183,7 +185,7 @@ def _cheapest(law: Formula, free, given, points, X, w, log: bool, count: int) ->
 
     def misfit(part):
         """Squares left at some of the points, and the scale of each."""
-        curve = law(**values, **{n: points[n][part, None] for n in shapes})
+        curve = law(**values, **{n: points[n].ravel()[part, None] for n in shapes})
         with np.errstate(all="ignore"):
             if log:
                 errors = np.log(X / curve)
@@ -194,16 +196,28 @@ def _cheapest(law: Formula, free, given, points, X, w, log: bool, count: int) ->
             size = fit if scale else np.ones(1)
             return np.sum(w * (size[..., None] * curve - X) ** 2, axis=-1), size
 
-    count_all = len(points[shapes[0]]) if shapes else 1
+    mesh = points[shapes[0]].shape if shapes else (1,)
     step = max(1, 10**6 // X.size)  # so that what is computed at a time stays small
-    parts = [misfit(slice(i, i + step)) for i in range(0, count_all, step)]
+    parts = [misfit(slice(i, i + step)) for i in range(0, prod(mesh), step)]
     left = np.concatenate([rss for rss, _ in parts], axis=1)
-    best = np.argsort(np.where(np.isfinite(left), left, np.inf), axis=1)[:, :count]
-    found = {n: points[n][best] for n in shapes}
+    left = np.where(np.isfinite(left), left, np.inf)
+    valley = _valleys(left.reshape(-1, *mesh)).reshape(left.shape)
+    best = np.argsort(np.where(valley, left, np.inf), axis=1)[:, :count]
+    found = {n: points[n].ravel()[best] for n in shapes}
     if scale:
         sizes = np.concatenate([size for _, size in parts], axis=1)
         found[scale] = np.take_along_axis(sizes, best, axis=1)
     return np.stack([found[n] for n in free], axis=-1) if free else np.empty((len(X), 1, 0))
+
+
+def _valleys(left: np.ndarray) -> np.ndarray:
+    """Which points of a mesh are no higher than their neighbours along each axis but the first."""
+    valley = np.ones(left.shape, dtype=bool)
+    for axis in range(1, left.ndim):
+        here, there = np.moveaxis(valley, axis, -1), np.moveaxis(left, axis, -1)
+        here[..., 1:] &= there[..., 1:] <= there[..., :-1]
+        here[..., :-1] &= there[..., :-1] <= there[..., 1:]
+    return valley
 
 
 def rounding(X: np.ndarray, w: np.ndarray, log: bool) -> float:

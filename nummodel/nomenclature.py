@@ -42,6 +42,7 @@ QUANTITIES = {
     "W_mmc": Quantity(r"W_{\mathrm{M/M/}c}", "s", "waiting time of M/M/c"),
     "K": Quantity("K", "-", "capacity: places, those in service included", 1.0),
     "a": Quantity("a", "-", "offered load: servers kept busy if none is turned away"),
+    "level": Quantity("level", "-", "share of the intervals that hold the truth", 0.0, 1.0),
     "p": Quantity("p", "-", "probability, share of the customers", 0.0, 1.0),
     "cv2": Quantity("c_s^2", "-", "squared coefficient of variation of service"),
     "cv2_a": Quantity("c_a^2", "-", "squared coefficient of variation between arrivals"),

@@ -62,13 +62,15 @@ def value_of(parameter: Parameter, text: str) -> Any:
     """A parameter's value from the command line, of the type that the notebook declares."""
     kind = parameter.type if parameter.type in TYPES else _type_of(parameter.default)
     read_as = TYPES[kind]
+    names = parameter.name, parameter.name.partition("_")[0]  # D_cpu is a demand
+    known = next((name for name in names if name in QUANTITIES), "")
     try:
         value = read_as(text)
-        low, high = QUANTITIES[parameter.name][3:] if parameter.name in QUANTITIES else (-inf, inf)
+        low, high = QUANTITIES[known][3:] if known else (-inf, inf)
         if kind in ("int", "float") and not (isfinite(value) and low <= value <= high):
             raise ValueError
     except ValueError:
-        within = range_of(parameter.name) if parameter.name in QUANTITIES else ""
+        within = range_of(known) if known else ""
         example = parameter.default.replace('"', "").replace(" ", "")
         raise InputError(
             f"parameter {parameter.name} is {text!r}, expected {kind}"

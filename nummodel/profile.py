@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 #: An end this many times beyond the estimate, or the measurements, is as good as infinite.
 FAR = 1e9
 
-#: Points of the grid that are followed down.
-TRIES = 2
+#: Valleys of the coarse grid that are followed down.
+TRIES = 3
 
 
 class Target(NamedTuple):

@@ -174,10 +174,14 @@ def _columns(
         raise InputError(f"{path}: only {x or frame.columns[0]}, expected a column for X as well")
     free = [c for c in names if c not in (x, y)]
     x = x or ("N" if "N" in free else free[0])
-    after = names[names.index(x) + 1 :] if x in names else []
-    free = [c for c in (*after, *names) if c not in (x, y)]
-    why = "" if y else f" (no y was given; the columns are: {', '.join(frame)})"
-    return x, y or ("X" if "X" in free else free[0]), why
+    if y:
+        return x, y, ""
+    others, found = [c for c in names if c != x], ", ".join(frame)
+    after = others[names.index(x) :] if x in names else others
+    if not after and "X" not in others:
+        raise InputError(f"{path}: no column after {x!r}, expected y; the columns are: {found}")
+    why = f" (no y was given; the columns are: {found})"
+    return x, "X" if "X" in others else after[0], why
 
 
 def _figures(result: Fit, new: Points, level: float) -> dict[str, Any]:

@@ -61,7 +61,8 @@ def numbers(frame: "pd.DataFrame", column: str, path: str | Path, positive: bool
     values = []
     for line, cell in frame[column].items():
         if not _is_number(cell):
-            raise InputError(f"{path}:{line}: {column} is {cell!r}, expected a number")
+            point = " with a decimal point" if re.fullmatch(r"[-+]?[0-9]*,[0-9]+", cell) else ""
+            raise InputError(f"{path}:{line}: {column} is {cell!r}, expected a number{point}")
         value = float(cell)
         if not np.isfinite(value):
             raise InputError(f"{path}:{line}: {column} is {cell!r}, expected a finite number")
