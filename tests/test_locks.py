@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nummodel import locks, networks, queueing
+from nummodel import locks, networks, outlook, queueing
 
 COSTS = {"h": 0.1, "h_remote": 0.4}
 LINES = {"local": 0.1, "remote": 0.4}
@@ -283,3 +283,51 @@ def test_edges():
 def test_bad_input_is_named(call, named):
     with pytest.raises(ValueError, match=named):
         call()
+
+
+# --- from one node to several -----------------------------------------------------------------
+
+
+def test_outlook_of_a_full_lock_is_arithmetic():
+    """Grants on one node: 1, 1.09 (0.01 a waiter), 1.18 (0.02), 0.9; far is 0.1."""
+    X = {"queue": 1.0, "ticket": 1 / 1.09, "tas": 1 / 1.18, "cohort": 1 / 0.9}
+    seen = outlook.outlook(X, 10, nodes=2, far=0.1)
+    assert seen["queue"].middle == pytest.approx(1 / 1.05)
+    assert seen["ticket"].middle == pytest.approx(1.09 / (1.05 + 0.19))
+    assert seen["tas"].middle == pytest.approx(1.18 / (1 + 0.2 + 0.38), rel=1e-5)
+    assert seen["cohort"].middle == pytest.approx(0.9 / (0.9 + 0.1 / 64), rel=1e-3)
+    assert all(o.low == o.middle == o.high for o in seen.values())
+
+
+@pytest.mark.parametrize("S", [0.2, 0.5, 1.0])
+def test_outlook_holds_the_truth(S):
+    """Systems that are as the module assumes, solved on one node and on four."""
+    N, Z, far = 8, 9.0, 0.1
+    costs = {"ticket": {"h_waiter": 0.02 * S}, "tas": {"h_waiter": 0.05 * S}}
+
+    def throughput(name, nodes):
+        def grant(n):
+            further = costs.get(name, {})
+            return outlook.GRANTS[name](n, S, h_remote=far, nodes=nodes, **further)
+
+        return locks.solve(grant, N * nodes, Z).X
+
+    names = ("queue", "ticket", "tas")
+    seen = outlook.outlook({n: throughput(n, 1) for n in names}, N, 4, far)
+    for name in names:
+        truth = throughput(name, 4) / throughput(name, 1)
+        assert seen[name].low * 0.97 <= truth <= seen[name].high * 1.03
+
+
+@pytest.mark.parametrize(
+    "X, named",
+    [
+        ({"ticket": 1.0}, "expected queue"),
+        ({"queue": 1.0, "mcs": 1.0}, "mcs"),
+        ({"queue": 0.0}, "positive"),
+        ({"queue": np.nan}, "positive"),
+    ],
+)
+def test_outlook_names_what_it_cannot_use(X, named):
+    with pytest.raises(ValueError, match=named):
+        outlook.outlook(X, 10, 2, 0.1)
