@@ -7,8 +7,10 @@ is, and `outlook` says what all its possible values make of several nodes:
 
 - If the cohort lock beats the queue lock even on one node, hand-overs decide, and the lock is full.
 - Else the queue lock is no fuller than N* = N, where Z + S = N S.
-- A use takes no less than the hand-overs in it: h <= S, with what a waiter costs h by test-and-set
-  (one write each) and h/2 by ticket (half of the reads).
+- By its protocol a waiter costs one hand-over with test-and-set (its write) and half of one with a
+  ticket (half of the reads come first). Known what a hand-over takes, this tells how many of them
+  are in one unit of what the program counts: a transaction may use the lock several times. All of
+  them may cross, and S is not less than their sum.
 """
 
 from collections.abc import Mapping
@@ -25,7 +27,7 @@ GRANTS = {
     "tas": locks.tas_grant,
     "cohort": locks.cohort_grant,
 }
-#: Waiters' costs that make up one hand-over.
+#: Waiters whose costs make up one hand-over.
 WAITERS = {"ticket": 2.0, "tas": 1.0}
 
 
@@ -37,16 +39,20 @@ class Outlook(NamedTuple):
     high: float
 
 
-def outlook(X: Mapping[str, float], N: int, nodes: int, far: float) -> dict[str, Outlook]:
+def outlook(
+    X: Mapping[str, float], N: int, nodes: int, h: float, h_remote: float
+) -> dict[str, Outlook]:
     """Throughput on several nodes, N threads each, over that on one node, for each lock of `X`.
 
     `X` are throughputs of N threads on one node, by the names in `GRANTS`, "queue" among them;
-    `far` is what a hand-over takes longer across nodes than inside one [s].
+    `h` is a hand-over inside a node and `h_remote` one across [s].
 
-    A full lock gives a figure, without a range; here each grant takes 1, 1.09 and 1.09 + 0.09:
+    A full lock gives a figure, without a range. Here it takes 1 s, 0.09 more with 9 waiters by
+    ticket, which is one hand-over of 0.02 s; half of them cross, and take 0.1 s more:
 
-    >>> full = outlook({"queue": 1.0, "ticket": 1 / 1.09, "cohort": 1.1}, 10, nodes=2, far=0.1)
-    >>> round(full["queue"].middle * 1.05, 12), round(full["ticket"].middle * 1.24 / 1.09, 12)
+    >>> one_node = {"queue": 1.0, "ticket": 1 / 1.09, "cohort": 1.1}
+    >>> two = outlook(one_node, 10, nodes=2, h=0.02, h_remote=0.12)
+    >>> round(two["queue"].middle * 1.05, 12), round(two["ticket"].middle * 1.24 / 1.09, 12)
     (1.0, 1.0)
 
     Raises ValueError for a throughput that is not positive, an unknown lock or no queue lock.
@@ -55,11 +61,16 @@ def outlook(X: Mapping[str, float], N: int, nodes: int, far: float) -> dict[str,
         raise ValueError(f"X has {', '.join(X)}; expected queue and any of {', '.join(GRANTS)}")
     if not all(0 < x < np.inf for x in X.values()):
         raise ValueError(f"X is {dict(X)}, expected positive throughputs")
-    valid({"N": N, "nodes": nodes, "h": far})
+    valid({"N": N, "nodes": nodes, "h": h, "h_remote": h_remote})
+    if not 0 < h <= h_remote:
+        raise ValueError(f"h is {h}, expected more than 0 and at most h_remote, {h_remote}")
     full = X.get("cohort", 0) > X["queue"]
     S, Z = (np.array([1 / X["queue"]]), np.zeros(1)) if full else _possible(X["queue"], N)
     cost = {name: _waiter_cost(X[name], N, S, Z) for name in WAITERS if name in X}
-    open_ = np.all([S >= WAITERS[name] * cost[name] for name in cost], axis=0) | full
+    hand_overs = [WAITERS[name] * cost[name] for name in cost]
+    open_ = np.all([S >= each for each in hand_overs], axis=0) | full
+    uses = np.maximum(np.mean(hand_overs, axis=0) / h, 1.0) if cost else np.ones(len(S))
+    far = uses * (h_remote - h)
     result = {}
     for name, x in X.items():
         hold, think = S, Z

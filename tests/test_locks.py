@@ -289,9 +289,12 @@ def test_bad_input_is_named(call, named):
 
 
 def test_outlook_of_a_full_lock_is_arithmetic():
-    """Grants on one node: 1, 1.09 (0.01 a waiter), 1.18 (0.02), 0.9; far is 0.1."""
+    """Grants on one node: 1, 1.09 (0.01 a waiter), 1.18 (0.02), 0.9; a crossing adds 0.1.
+
+    A hand-over of 0.02 is twice a reader's cost and once a writer's: one use in each unit.
+    """
     X = {"queue": 1.0, "ticket": 1 / 1.09, "tas": 1 / 1.18, "cohort": 1 / 0.9}
-    seen = outlook.outlook(X, 10, nodes=2, far=0.1)
+    seen = outlook.outlook(X, 10, nodes=2, h=0.02, h_remote=0.12)
     assert seen["queue"].middle == pytest.approx(1 / 1.05)
     assert seen["ticket"].middle == pytest.approx(1.09 / (1.05 + 0.19))
     assert seen["tas"].middle == pytest.approx(1.18 / (1 + 0.2 + 0.38), rel=1e-5)
@@ -302,18 +305,18 @@ def test_outlook_of_a_full_lock_is_arithmetic():
 @pytest.mark.parametrize("S", [0.2, 0.5, 1.0])
 def test_outlook_holds_the_truth(S):
     """Systems that are as the module assumes, solved on one node and on four."""
-    N, Z, far = 8, 9.0, 0.1
-    costs = {"ticket": {"h_waiter": 0.02 * S}, "tas": {"h_waiter": 0.05 * S}}
+    N, Z, h = 8, 9.0, 0.05 * S
+    costs = {"ticket": {"h_waiter": h / 2}, "tas": {"h_waiter": h}}
 
     def throughput(name, nodes):
         def grant(n):
             further = costs.get(name, {})
-            return outlook.GRANTS[name](n, S, h_remote=far, nodes=nodes, **further)
+            return outlook.GRANTS[name](n, S, h_remote=3 * h, nodes=nodes, **further)
 
         return locks.solve(grant, N * nodes, Z).X
 
     names = ("queue", "ticket", "tas")
-    seen = outlook.outlook({n: throughput(n, 1) for n in names}, N, 4, far)
+    seen = outlook.outlook({n: throughput(n, 1) for n in names}, N, 4, h, 4 * h)
     for name in names:
         truth = throughput(name, 4) / throughput(name, 1)
         assert seen[name].low * 0.97 <= truth <= seen[name].high * 1.03
@@ -330,4 +333,10 @@ def test_outlook_holds_the_truth(S):
 )
 def test_outlook_names_what_it_cannot_use(X, named):
     with pytest.raises(ValueError, match=named):
-        outlook.outlook(X, 10, 2, 0.1)
+        outlook.outlook(X, 10, 2, 0.1, 0.2)
+
+
+def test_outlook_needs_a_hand_over_that_takes_time():
+    for h, h_remote in ((0.0, 0.1), (0.2, 0.1), (np.nan, 0.1)):
+        with pytest.raises(ValueError, match=r"^h is"):
+            outlook.outlook({"queue": 1.0}, 10, 2, h, h_remote)
