@@ -3,18 +3,21 @@
 On one node N threads were measured with several locks. Of these figures the queue lock's is one
 equation for two unknowns, think time Z and hold time S (its hand-over included); every other lock
 adds one figure and one unknown, what its waiters cost. So one number stays open, how full the lock
-is, and `outlook` says what all its possible values make of several nodes:
+is, and `outlook` says what all its possible values make of several nodes, counting all hold
+times alike:
 
-- If the cohort lock beats the queue lock even on one node, hand-overs decide, and the lock is full.
-- Else the queue lock is no fuller than N* = N, where Z + S = N S.
 - By its protocol a waiter costs one hand-over with test-and-set (its write) and half of one with a
   ticket (half of the reads come first). Known what a hand-over takes, this tells how many of them
-  are in one unit of what the program counts: a transaction may use the lock several times. All of
-  them may cross, and S is not less than their sum.
+  are in one unit of what the program counts: a transaction may use the lock several times. They
+  are no less than one; all of them may cross; and S is not less than their sum, which excludes a
+  lock that is nearly idle.
+- Unless the lock is full, it costs no less: where hardly anyone waits, one node does not show it.
+- If the cohort lock beats the queue lock even on one node, where nothing crosses, hand-overs
+  decide, and the lock is full.
 """
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,6 +30,8 @@ GRANTS = {
     "tas": locks.tas_grant,
     "cohort": locks.cohort_grant,
 }
+#: What the cohort lock must gain on one node to be more than noise.
+FASTER = 1.02
 #: Waiters whose costs make up one hand-over.
 WAITERS = {"ticket": 2.0, "tas": 1.0}
 
@@ -64,13 +69,19 @@ def outlook(
     valid({"N": N, "nodes": nodes, "h": h, "h_remote": h_remote})
     if not 0 < h <= h_remote:
         raise ValueError(f"h is {h}, expected more than 0 and at most h_remote, {h_remote}")
-    full = X.get("cohort", 0) > X["queue"]
+    full = X.get("cohort", 0) > FASTER * X["queue"]
     S, Z = (np.array([1 / X["queue"]]), np.zeros(1)) if full else _possible(X["queue"], N)
     cost = {name: _waiter_cost(X[name], N, S, Z) for name in WAITERS if name in X}
-    hand_overs = [WAITERS[name] * cost[name] for name in cost]
-    open_ = np.all([S >= each for each in hand_overs], axis=0) | full
-    uses = np.maximum(np.mean(hand_overs, axis=0) / h, 1.0) if cost else np.ones(len(S))
-    far = uses * (h_remote - h)
+    if not full:  # too few may have waited to show what a waiter costs by its protocol
+        cost = {name: np.maximum(each, h / WAITERS[name]) for name, each in cost.items()}
+    uses: Any = np.ones(len(S))
+    open_: Any = np.ones(len(S), dtype=bool)
+    if cost:
+        hand_overs = np.array([WAITERS[name] * cost[name] for name in cost])
+        uses = hand_overs.mean(axis=0) / h
+        open_ = (S >= hand_overs).all(axis=0) | full
+        open_[-1] |= not open_.any()
+    far = np.maximum(uses, 1.0) * (h_remote - h)
     result = {}
     for name, x in X.items():
         hold, think = S, Z
@@ -89,9 +100,8 @@ def outlook(
 
 
 def _possible(X: float, N: int, points: int = 40) -> tuple[np.ndarray, np.ndarray]:
-    """Hold times between none and that of N* = N, with the think times that give X."""
-    most = _root(lambda S: X - locks.solve(lambda n: S, N, (N - 1) * S).X, np.full(1, N / X))
-    S = most * (np.arange(points) + 0.5) / points
+    """Hold times from none to a full lock, with the think times that give X."""
+    S = (np.arange(points) + 0.5) / points / X
     return S, _root(lambda Z: X - locks.solve(lambda n: S, N, Z).X, np.full(points, N / X))
 
 

@@ -322,6 +322,30 @@ def test_outlook_holds_the_truth(S):
         assert seen[name].low * 0.97 <= truth <= seen[name].high * 1.03
 
 
+@pytest.mark.parametrize("N, Z", [(6, 3.0), (6, 12.0), (10, 12.0)])
+@pytest.mark.parametrize("nodes", [2, 8])
+def test_outlook_holds_what_the_protocols_do(N, Z, nodes):
+    """One node simulated, several predicted, and simulated too; 5 % for noise on both sides."""
+    protocols = {
+        "queue": (protocol.Fifo, {}),
+        "ticket": (protocol.Ticket, {"read": 0.1}),
+        "tas": (protocol.TestAndSet, {"write": 0.1}),
+        "cohort": (protocol.Cohort, {"batch": 64}),
+    }
+
+    def simulated(q):
+        few = {"runs": 2, "uses": 3000, "nodes": q} | LINES
+        return {
+            name: protocol.throughput(kind, N * q, Z, 1.0, **few, **costs)[0]
+            for name, (kind, costs) in protocols.items()
+        }
+
+    one, several = simulated(1), simulated(nodes)
+    seen = outlook.outlook(one, N, nodes, h=0.1, h_remote=0.4)
+    for name, X in several.items():
+        assert 0.95 * seen[name].low < X / one[name] < 1.05 * seen[name].high, name
+
+
 @pytest.mark.parametrize(
     "X, named",
     [
