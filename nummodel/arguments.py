@@ -9,7 +9,7 @@ import numpy as np
 
 from nummodel.nomenclature import quantity, range_of
 
-WHOLE = ("N", "K", "c")
+WHOLE = ("N", "K", "c", "n", "m", "nodes", "batch")
 MAY_BE_INFINITE = ("W_mmc",)  # the wait of an unstable station
 
 

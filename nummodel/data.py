@@ -26,6 +26,7 @@ UNITS = {
     "1/h": ("_per_h", 1 / 3600),
     "ms": ("_ms", 1e-3),
     "us": ("_us", 1e-6),
+    "ns": ("_ns", 1e-9),
     "%": ("_pct", 1e-2),
 }
 
@@ -97,7 +98,7 @@ def load(name: str) -> "pd.DataFrame":
 def label(name: str, column: str) -> str:
     """Axis label of a column of `load(name)`: what the source calls it, and its SI unit."""
     (field,) = (f for f in card(name)["schema"]["fields"] if _short(f) == column)
-    unit = {"ms": "s", "us": "s", "1/h": "1/s"}.get(field["unit"], field["unit"])
+    unit = {"ms": "s", "us": "s", "ns": "s", "1/h": "1/s"}.get(field["unit"], field["unit"])
     return field["title"] + (f" [{unit}]" if unit not in "-%" else "")
 
 

@@ -91,6 +91,19 @@ def test_zvm_figures_as_the_document_prints_them():
     assert locks.loc["SRMSLOCK", "shared_wait"] == pytest.approx(949.1e-6)
 
 
+def test_lock_figures_as_their_sources_print_them():
+    """Typed a second time."""
+    programs = data.load("litl-locks").set_index(["program", "lock", "nodes"])
+    assert programs["X"]["kyotocabinet", "mcs_spin", 1] == 617994
+    assert programs["X"]["radiosity_ll", "spinlock", 2] == 84782
+    assert (programs["N"] == 10 * programs.index.get_level_values("nodes")).all()
+    latency = data.load("core-to-core").set_index("cpu")
+    e5 = latency.loc["Dual Intel(R) Xeon(R) CPU E5-2690 0 @ 2.90GHz"]
+    assert e5["p25"] == pytest.approx(32.19e-9) and e5["p75"] == pytest.approx(114.44e-9)
+    quantiles = latency[["min", "p5", "p25", "median", "p75", "p95", "max"]].to_numpy()
+    assert (np.diff(quantiles, axis=1) >= 0).all()
+
+
 def test_the_lock_log_belongs_to_the_32_way_run():
     locks, runs = data.load("zvm-lock-log"), data.load("zvm-scaling").set_index("N")
     share = locks.set_index("lock")["total_spin"]

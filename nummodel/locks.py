@@ -1,0 +1,310 @@
+"""Locks: when one collapses, what splitting it brings, who pays when its holder is taken away.
+
+A lock is a station that serves one at a time. N threads think for Z between two uses and hold it
+for S; what differs among locks is the *grant*: the seconds from one acquisition to the next with n
+threads at the lock, one of them the holder. `<lock>_grant(n, ...)` gives it, and `solve` puts it
+into a closed system. Every argument may be an array, and `solve` takes a whole grid at once:
+
+>>> import numpy as np
+>>> system = solve(lambda n: ticket_grant(n, S=1.0, h_waiter=[[0.0], [0.1]]), N=[1, 10, 80], Z=9.0)
+>>> system.X.round(3)
+array([[0.1  , 0.832, 1.   ],
+       [0.1  , 0.701, 0.114]])
+
+Assumptions throughout: think and hold times are exponential (with constant ones a lock that is
+neither idle nor full does better), every use is alike, and a hand-over delays nobody but those who
+wait for it. Times in seconds.
+
+Held against simulations of the protocols (`tests/protocol.py`, half-widths about 1 %), X is off by
+
+| lock | error of X | where |
+|---|---|---|
+| queue, shards, sleeping without a switch | exact, to the half-width | |
+| ticket | -4 % to 0 | worst near N_sat: here who comes during a hold prolongs it |
+| test-and-set | -9 % to 0 | as ticket; -2 % where it is full |
+| cohort | -1 % to +2 % | eight nodes |
+| readers and writers | -1 % to +5 % | with think times; exact without |
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nummodel.arguments import station, valid
+from nummodel.formula import formula
+from nummodel.queueing import _stable
+
+#: Seconds per completion with n present, an array of any shape; n is a whole number.
+Grant = Callable[[int], Any]
+
+
+class Contended(NamedTuple):
+    """`X` uses per second, `Q` threads at the lock on average (holder included), `share` = Q/N."""
+
+    X: Any
+    Q: Any
+    share: Any
+
+
+def solve(grant: Grant, N, Z, c=None) -> Contended:
+    """N threads that think for Z and then use what takes `grant(n)` with n present.
+
+    Exact for exponential times, where grant(n) depends on n only: the birth and death process of
+    the machine repairman (see `queueing`). One thread never waits; many find 1/grant(N).
+
+    >>> solve(lambda n: 1.0, N=[1, 16, 10**3], Z=15.0).X.round(4)
+    array([0.0625, 0.8554, 1.    ])
+
+    With `c` processors, threads that wait give theirs away (a lock that blocks): no more than c
+    think or hold at a time. Threads that spin keep theirs: min(N, c) is then their N.
+
+    >>> solve(lambda n: 1.0, N=16, Z=15.0, c=16).X == solve(lambda n: 1.0, N=16, Z=15.0).X
+    True
+    """
+    given = valid({"N": N, "Z": Z} | ({} if c is None else {"c": c}))
+    N, Z, c = np.broadcast_arrays(given["N"], given["Z"], given.get("c", np.inf))
+    # With no more than n present: the probability `last` of n, the rate of grants, the number.
+    last: Any = 1.0
+    X: Any = 0.0
+    Q: Any = 0.0
+    for n in range(1, int(N.max(initial=0)) + 1):
+        t = _seconds(grant, n)
+        running = np.clip(np.minimum(N - n + 1, c - (n > 1)), 0, None)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            arriving = last * running * t
+            last = np.where(arriving > 0, arriving / (arriving + Z), 0.0)
+            X = X + last * (1 / t - X)
+            Q = Q + last * (n - Q)
+    X, Q, N = np.broadcast_arrays(X, Q, N)
+    with np.errstate(invalid="ignore"):
+        share = np.where(N > 0, Q / N, 0.0)
+    return Contended(*(v.copy() if v.ndim else float(v) for v in (X, Q, share)))
+
+
+@formula("N_sat", valid)
+def lock_saturation(S, Z):
+    """Threads that one lock can feed: beyond them someone must wait, whatever the order.
+
+    >>> lock_saturation(S=1.0, Z=15.0)
+    16.0
+    """
+    return (Z + S) / S
+
+
+# --- hand-over by algorithm -------------------------------------------------------------------
+
+
+@station
+def queue_grant(n, S, h=0.0, h_remote=0.0, nodes=1):
+    """MCS and CLH: each waiter spins on a line of its own, and one line goes to the next in order.
+
+    `h` is the hand-over inside a node, `h_remote` that across (the lock's line and whatever data
+    follow it). Threads are spread evenly over `nodes`, and the order does not care: a share
+    1 - 1/nodes of the hand-overs crosses. The grant does not grow with n: a plateau.
+
+    >>> queue_grant(n=[1, 100], S=1.0, h=0.1, h_remote=0.4, nodes=4)
+    array([1.325, 1.325])
+
+    Mellor-Crummey and Scott (1991), Algorithms for scalable synchronization on shared-memory
+    multiprocessors.
+    """
+    return S + h + (h_remote - h) * (1 - 1 / nodes) + 0 * n
+
+
+@station
+def ticket_grant(n, S, h=0.0, h_remote=0.0, nodes=1, h_waiter=0.0):
+    """Ticket lock: all waiters spin on one line, and every release makes all of them read it again.
+
+    In order as the queue lock, but each of the n - 1 waiters adds `h_waiter`: of the reads that
+    follow a release, one after another, half precede that of the next owner. It falls as 1/n.
+
+    >>> ticket_grant(n=[1, 11], S=1.0, h_waiter=0.1)
+    array([1., 2.])
+    """
+    return queue_grant(n, S, h, h_remote, nodes) + h_waiter * (n - 1)
+
+
+@station
+def tas_grant(n, S, h=0.0, h_remote=0.0, nodes=1, h_waiter=0.0):
+    """Test-and-set: every waiter keeps asking for the line to write, and the release must ask, too.
+
+    The release comes after the requests of the n - 1 waiters, `h_waiter` each. They are answered
+    node by node, so that the line crosses once for every node where there is one of the n:
+    nodes (1 - (1 - 1/nodes)^n) on average, and not at all if all are where it is.
+
+    >>> tas_grant(n=[1, 2, 100], S=1.0, h_remote=0.4, nodes=2)
+    array([1.2, 1.5, 1.8])
+    >>> tas_grant(n=11, S=1.0, h_waiter=0.1) == ticket_grant(n=11, S=1.0, h_waiter=0.1)
+    True
+    """
+    crossings = nodes * (1 - (1 - 1 / nodes) ** n) - nodes**-n
+    return S + h + (h_remote - h) * crossings + h_waiter * (n - 1)
+
+
+@station
+def cohort_grant(n, S, h=0.0, h_remote=0.0, nodes=1, batch=64):
+    """Cohort lock: to a waiter of the same node if there is one, at most `batch` times in a row.
+
+    It crosses if all waiters are elsewhere, and once per batch if some are. With `batch=1` it
+    crosses whenever it can; with one node it is a queue lock. The more wait, the fewer cross:
+    throughput grows with contention.
+
+    >>> cohort_grant(n=[2, 5, 50], S=1.0, h_remote=0.4, nodes=2, batch=100).round(4)
+    array([1.2   , 1.0285, 1.004 ])
+
+    Dice, Marathe and Shavit (2012), Lock Cohorting, PPoPP.
+    """
+    waiters = np.maximum(n - 1, 1)  # with nobody waiting, whoever comes next may be anywhere
+    elsewhere, here = (1 - 1 / nodes) ** waiters, nodes**-waiters
+    return S + h + (h_remote - h) * (elsewhere + (1 - elsewhere - here) / batch)
+
+
+# --- other ways out ---------------------------------------------------------------------------
+
+
+def sharded_grant(grant: Grant, m, N: int) -> Grant:
+    """One lock split into `m`, each use going to any of them alike: the grant of all together.
+
+    Exact for up to N threads: m stations in product form with n threads among them. `m` may be an
+    array beside the arrays of `grant`.
+
+    >>> shards = sharded_grant(lambda n: 1.0, m=[1, 2, 1000], N=80)
+    >>> solve(shards, N=80, Z=9.0).share.round(3)
+    array([0.888, 0.779, 0.101])
+
+    With one present there is no one to meet: shards(1) is grant(1), whatever m.
+    """
+    given = valid({"m": m, "N": N})
+    m = given["m"].astype(int)
+    t = np.stack(np.broadcast_arrays(m, *(_seconds(grant, n) for n in range(1, N + 1)))[1:])
+    # Terms of G(n) x^n with x such that the last two of m stations are about alike.
+    x = 1 / (t.max(axis=0) * (1 + (m - 1) / N))
+    power = np.concatenate([np.ones((1, *t.shape[1:])), np.cumprod(t * x, axis=0)])
+    G = np.zeros_like(power)
+    G[0] = 1.0
+    for bit in range(int(m.max()).bit_length()):
+        if bit:
+            power = _convolved(power, power)
+        G = np.where(m >> bit & 1, _convolved(G, power), G)
+    if not (np.isfinite(G) & (G > 0)).all():
+        raise ArithmeticError(f"N is {N} and m up to {m.max()}: beyond what floats can hold")
+    # Each of the m is chosen with 1/m: as demands, all of the terms times m^-n.
+    times = G[1:] / G[:-1] / x / m
+    return lambda n: times[n - 1]
+
+
+def fewest_shards(grant: Grant, N: int, Z, share):
+    """Smallest number of shards, up to N, with no more than `share` of the threads at the locks.
+
+    >>> fewest_shards(lambda n: 1.0, N=80, Z=9.0, share=[0.5, 0.2, 0.1])
+    array([ 5., 13., inf])
+    """
+    share = valid({"share": share})["share"]
+    m = np.arange(1, N + 1).reshape(-1, *(1,) * share.ndim)
+    enough = solve(sharded_grant(grant, m, N), N, Z).share <= share
+    fewest = np.where(enough.any(axis=0), 1.0 + enough.argmax(axis=0), np.inf)
+    return fewest if share.ndim else float(fewest)
+
+
+@station
+def shared_grant(n, S, w):
+    """Reader-writer lock, first come first served, with a share `w` of exclusive use.
+
+    Readers that follow each other hold it together; a writer waits for them, and all wait for it.
+    Per completion w (1 + sum of q^j/j, j < n) + q^n/n holds, q = 1 - w: exact for n threads that
+    come back at once; with thinking X comes out up to 6 % too high.
+
+    >>> shared_grant(n=10, S=1.0, w=[1.0, 0.1, 0.0]).round(4)
+    array([1.    , 0.3433, 0.1   ])
+
+    Full, it passes 1/(w (1 + log 1/w)) uses per S: with 1 % writers not 100 but 18.
+
+    >>> round(1 / shared_grant(n=10_000, S=1.0, w=0.01), 2)
+    17.84
+    """
+    q, n_max = 1 - w, int(np.max(n, initial=1))
+    series, term = np.zeros(np.broadcast_shapes(n.shape, w.shape)), 1.0
+    for j in range(1, n_max):
+        term = term * q
+        series = series + np.where(j < n, term / j, 0.0)
+    return S * (w * (1 + series) + q**n / n)
+
+
+def delegated(N, Z, S, h) -> Contended:
+    """One processor does nothing but serve the other N - 1, which spin until they are answered.
+
+    The shared data never leave its cache, so it needs S and one transfer `h` for each request; the
+    answer takes another, which delays only the one who asked. One processor alone serves nobody.
+
+    >>> delegated(N=[1, 2, 100], Z=1.0, S=0.4, h=0.1).X.round(4)
+    array([0.   , 0.625, 2.   ])
+    """
+    given = valid({"N": N, "Z": Z, "S": S, "h": h})
+    N, Z, S, h = (given[name] for name in "NZSh")
+    return solve(lambda n: S + h, np.maximum(N - 1, 0), Z + h)
+
+
+@formula("W", valid)
+def preempted_waiting(lamda, S, cv2, on, away, cv2_v):
+    """Mean wait for a lock whose holder may lose its processor: after `on` of holding, on average.
+
+    It is `away` for a while each time, and nobody else can go on. M/G/1 with breakdowns: the wait
+    grows as the square of the time away, long before the lock looks busy.
+
+    >>> preempted_waiting(lamda=0.1, S=1.0, cv2=1, on=100.0, away=[0.0, 100.0], cv2_v=1).round(3)
+    array([ 0.111, 13.   ])
+
+    With processors overcommitted by a factor 1 + x, as in a capped or shared partition, away is
+    x on. Avi-Itzhak and Naor (1963), Some queuing problems with the
+    service station subject to breakdown, model B.
+    """
+    mean = S * (1 + away / on)
+    square = S**2 * (1 + cv2) * (1 + away / on) ** 2 + S / on * away**2 * (1 + cv2_v)
+    return _stable(lamda * mean, lamda * square / (2 * (1 - lamda * mean)))
+
+
+@station
+def blocking_grant(n, S, switch):
+    """Waiters sleep: each grant to one of them waits for a context `switch`.
+
+    >>> blocking_grant(n=[1, 2, 9], S=1.0, switch=0.5)
+    array([1. , 1.5, 1.5])
+    """
+    return S + switch * (n > 1)
+
+
+def switch_break_even(N, c, Z, S):
+    """Context-switch time below which N threads on c processors do better to sleep than to spin.
+
+    Sleepers leave their processor to another thread; spinners keep it, so that only c threads ever
+    run. With a processor for each there is nothing to gain.
+
+    >>> switch_break_even(N=[8, 16, 64], c=8, Z=10.0, S=1.0).round(3)
+    array([0.   , 0.408, 0.509])
+    """
+    given = valid({"N": N, "c": c, "Z": Z, "S": S})
+    N, c, Z, S = np.broadcast_arrays(*(given[name] for name in "NcZS"))
+    spinning = solve(lambda n: S, np.minimum(N, c), Z).X
+    low, high = np.zeros(N.shape), np.where(spinning > 0, 1 / spinning, 0.0)
+    for _ in range(50):  # it halves the interval: 50 bits
+        switch = (low + high) / 2
+        better = solve(lambda n, s=switch: blocking_grant(n, S, s), N, Z, c).X > spinning
+        low, high = np.where(better, switch, low), np.where(better, high, switch)
+    return low if N.ndim else float(low)
+
+
+def _seconds(grant: Grant, n: int) -> np.ndarray:
+    """The grant with n present, checked."""
+    t = np.asarray(grant(n), dtype=float)
+    if not (np.isfinite(t) & (t > 0)).all():
+        raise ValueError(f"grant is {t} with {n} present, expected positive seconds")
+    return t
+
+
+def _convolved(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The product of two series, as far as they go, along the first axis."""
+    y = np.zeros(np.broadcast_shapes(a.shape, b.shape))
+    for k in range(len(a)):
+        y[k:] += a[k] * b[: len(b) - k]
+    return y
