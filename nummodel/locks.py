@@ -33,7 +33,7 @@ import numpy as np
 
 from nummodel.arguments import station, valid
 from nummodel.formula import formula
-from nummodel.queueing import _stable
+from nummodel.queueing import while_stable
 
 #: Seconds per completion with n present, an array of any shape; n is a whole number.
 Grant = Callable[[int], Any]
@@ -261,7 +261,7 @@ def preempted_waiting(lamda, S, cv2, on, away, cv2_v):
     """
     mean = S * (1 + away / on)
     square = S**2 * (1 + cv2) * (1 + away / on) ** 2 + S / on * away**2 * (1 + cv2_v)
-    return _stable(lamda * mean, lamda * square / (2 * (1 - lamda * mean)))
+    return while_stable(lamda * mean, lamda * square / (2 * (1 - lamda * mean)))
 
 
 @station

@@ -18,7 +18,7 @@ from nummodel.arguments import station, valid
 from nummodel.formula import formula
 
 
-def _stable(rho, value):
+def while_stable(rho, value):
     """`value` as long as the server is not busy all the time, infinite from there on."""
     import sympy as sp
 
@@ -34,7 +34,7 @@ def mm1_waiting(lamda, S):
     >>> mm1_waiting(lamda=[0.0, 1.0], S=1.0)
     array([ 0., inf])
     """
-    return _stable(lamda * S, lamda * S**2 / (1 - lamda * S))
+    return while_stable(lamda * S, lamda * S**2 / (1 - lamda * S))
 
 
 @formula("R", valid)
@@ -44,7 +44,7 @@ def mm1_response(lamda, S):
     >>> mm1_response(lamda=0.5, S=1.0)
     2.0
     """
-    return _stable(lamda * S, S / (1 - lamda * S))
+    return while_stable(lamda * S, S / (1 - lamda * S))
 
 
 @formula("Q", valid)
@@ -54,7 +54,7 @@ def mm1_population(lamda, S):
     >>> mm1_population(lamda=0.5, S=1.0)
     1.0
     """
-    return _stable(lamda * S, lamda * S / (1 - lamda * S))
+    return while_stable(lamda * S, lamda * S / (1 - lamda * S))
 
 
 @station
@@ -88,7 +88,7 @@ def mg1_waiting(lamda, S, cv2):
     >>> mg1_waiting(lamda=0.5, S=1.0, cv2=[0, 1, 10])
     array([0.5, 1. , 5.5])
     """
-    return _stable(lamda * S, lamda * S**2 / (1 - lamda * S) * (1 + cv2) / 2)
+    return while_stable(lamda * S, lamda * S**2 / (1 - lamda * S) * (1 + cv2) / 2)
 
 
 @formula("R", valid)
@@ -98,7 +98,7 @@ def mg1_response(lamda, S, cv2):
     >>> mg1_response(lamda=0.5, S=1.0, cv2=10)
     6.5
     """
-    return _stable(lamda * S, S + lamda * S**2 / (1 - lamda * S) * (1 + cv2) / 2)
+    return while_stable(lamda * S, S + lamda * S**2 / (1 - lamda * S) * (1 + cv2) / 2)
 
 
 @formula("Q", valid)
@@ -109,7 +109,7 @@ def mg1_population(lamda, S, cv2):
     3.25
     """
     rho = lamda * S
-    return _stable(rho, rho + rho**2 / (1 - rho) * (1 + cv2) / 2)
+    return while_stable(rho, rho + rho**2 / (1 - rho) * (1 + cv2) / 2)
 
 
 @formula("W", valid)
@@ -122,7 +122,7 @@ def mg1_vacation_waiting(lamda, S, cv2, vacation, cv2_v):
     1.1
     """
     wait = lamda * S**2 / (1 - lamda * S) * (1 + cv2) / 2
-    return _stable(lamda * S, wait + vacation * (1 + cv2_v) / 2)
+    return while_stable(lamda * S, wait + vacation * (1 + cv2_v) / 2)
 
 
 @station
