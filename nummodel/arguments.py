@@ -13,19 +13,19 @@ WHOLE = ("N", "K", "c", "n", "m", "nodes", "batch")
 MAY_BE_INFINITE = ("W_mmc",)  # the wait of an unstable station
 
 
-def valid(values: Mapping[str, Any]) -> dict[str, Any]:
+def valid(values: Mapping[str, Any], whole: tuple[str, ...] = WHOLE) -> dict[str, Any]:
     """The arguments as float arrays. Raises ValueError naming one that makes no sense."""
     arrays = {}
     for name, value in values.items():
         low, high = quantity(name)[3:]
-        kind = "a whole number" if name in WHOLE else "a number"
+        kind = "a whole number" if name in whole else "a number"
         try:
             array = np.asarray(value, dtype=float)
         except (TypeError, ValueError):
             array = np.array(np.nan)
         bad = ~((array >= low) & (array <= high))
         bad |= np.isinf(array) & (name not in MAY_BE_INFINITE)
-        if name in WHOLE:
+        if name in whole:
             bad |= array != np.rint(array)
         if bad.any():
             got = f"{array[bad][0]:g}" if array.ndim else repr(value)
