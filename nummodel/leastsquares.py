@@ -14,10 +14,6 @@ import numpy as np
 from nummodel.formula import Formula
 from nummodel.nomenclature import quantity
 
-#: Steps by slopes alone. They are cheaper, and few when errors are small; what is left after them
-#: has errors large enough for the second derivatives to matter.
-GAUSS_NEWTON = 6
-
 
 class Solution(NamedTuple):
     """Estimates, one row a problem and one column a free quantity, and weighted squares left."""
@@ -49,37 +45,37 @@ def solve(
     given = {n: np.broadcast_to(v, (rows, np.shape(v)[-1])) for n, v in known.items()}
     pairs = [(i, j) for i in range(len(free)) for j in range(i + 1)]
 
-    def squares(p, at, bent):
+    def squares(p, at):
         """Squares left, half their gradient, half their Hessian by pairs: what the slopes make of
-        it and, if `bent`, what the second derivatives add.
+        it, and what the second derivatives add.
         """
         values = {n: v[at] for n, v in given.items()}
         values |= {n: q[:, None] for n, q in zip(free, p, strict=True)}
-        value, *found = law.jet(free, bent)(**values)
+        value, *found = law.jet(free, second=True)(**values)
         unit = root_w[at] / value if log else root_w[at]
         J, bends = [unit * d for d in found[: len(free)]], [unit * d for d in found[len(free) :]]
         r = root_w[at] * ((np.log(value) if log else value) - X[at])
-        slopes = np.array([_dot(J[i], J[j]) for i, j in pairs])
-        if bent and log:  # as d2(ln f) = d2(f) / f - d(ln f) d(ln f)
+        if log:  # as d2(ln f) = d2(f) / f - d(ln f) d(ln f)
             relative = [slope / value for slope in found]
             bends = [b - J[i] * relative[j] for b, (i, j) in zip(bends, pairs, strict=True)]
-        added = np.array([_dot(bend, r) for bend in bends]) if bent else 0 * slopes
+        slopes = np.array([_dot(J[i], J[j]) for i, j in pairs])
+        added = np.array([_dot(bend, r) for bend in bends])
         return _dot(r, r), np.array([_dot(slope, r) for slope in J]), slopes, added
 
     left = np.arange(rows)  # the problems that are not solved yet
     if not free:
         with np.errstate(all="ignore"):
-            return Solution(np.empty((rows, 0)), squares(np.empty((0, rows)), left, False)[0])
+            return Solution(np.empty((rows, 0)), squares(np.empty((0, rows)), left)[0])
     # Quantities come first and problems second, so that each step works on whole rows.
     p = np.clip(np.broadcast_to(start, (rows, len(free))).T.astype(float), low, high)
     best, least = p.copy(), np.empty(rows)
     with np.errstate(all="ignore"):
-        rss, *shape = squares(p, left, False)
+        rss, *shape = squares(p, left)
         damping = np.full(rows, 1e-4)
         rounding = 1e-14 * np.sqrt(_dot(root_w * X, root_w * X))
-        for turn in range(200):
+        for _ in range(200):
             step, length = _step(p, shape, damping, low, high)
-            new_rss, *new = squares(p + step, left, turn >= GAUSS_NEWTON)
+            new_rss, *new = squares(p + step, left)
             better = new_rss <= rss * (1 + 1e-13)
             end = (length <= tolerance * np.sqrt(rss) + rounding[left]) | (damping > 1e15)
             p = np.where(better, p + step, p)
