@@ -108,7 +108,7 @@ def _asked(law, true: dict, N: np.ndarray) -> dict[str, float]:
     asked = {q: true[q] for q in law.quantities[1:]}
     for q, derived in (("N_opt", scaling.optimum(law)), ("X_max", scaling.ceiling(law))):
         if derived:
-            asked[q] = abs(derived(**{n: true[n] for n in derived.quantities}))
+            asked[q] = abs(derived.at(true))
     return asked | {where: float(law(N=at, **true)) for where, at in _loads(N).items()}
 
 

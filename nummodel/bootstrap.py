@@ -43,7 +43,7 @@ def _parametric(fit: Fit, count: int, random: np.random.Generator):
 
 
 def _residual(fit: Fit, count: int, random: np.random.Generator):
-    residual = np.log(fit.X / fit.at(fit.N)) if fit.log else fit.residuals / _size(fit)
+    residual = (np.log(fit.X / fit.at(fit.N)) if fit.log else fit.residuals) / _size(fit)
     residual = (residual - residual.mean()) * np.sqrt(len(fit.N) / fit.dof)
     return _moved(fit, random.choice(residual, (count, len(fit.N))))
 
@@ -61,12 +61,13 @@ def _pairs(fit: Fit, count: int, random: np.random.Generator):
 def _moved(fit: Fit, error: np.ndarray):
     """The curve with errors of the size that each point's weight gives them."""
     curve = fit.at(fit.N)
-    X = curve * np.exp(error) if fit.log else curve + error * _size(fit)
+    error = error * _size(fit)
+    X = curve * np.exp(error) if fit.log else curve + error
     if fit.weights == "relative" and not (X > 0).all():
         raise ValueError("bootstrap: errors this large make X negative; log weights do not")
     return X, 1.0
 
 
 def _size(fit: Fit) -> np.ndarray:
-    """The error of each point, relative to one of weight 1."""
-    return fit.at(fit.N) if fit.weights == "relative" else fit.w**-0.5
+    """The error of each point, or of its logarithm, relative to one of weight 1."""
+    return fit.times**-0.5 * (fit.at(fit.N) if fit.weights == "relative" else 1.0)

@@ -14,7 +14,7 @@ import numpy as np
 from nummodel import profile
 from nummodel.errors import InputError
 from nummodel.formula import Formula
-from nummodel.leastsquares import in_unit, rounding, search, solve
+from nummodel.leastsquares import in_unit, rounding, search, solve, unit_of
 from nummodel.nomenclature import quantity
 
 if TYPE_CHECKING:
@@ -30,12 +30,15 @@ def fit(
     data: Mapping[str, Any],
     weights: Any = "absolute",
     resolution: Any = 0.0,
+    times: Any = 1.0,
+    start: Mapping[str, float] | None = None,
     **known: float,
 ) -> "Fit":
     """Estimate the quantities of `law` that are neither columns of `data` nor `known`.
 
-    `data` maps quantity names to columns: the load, which is the law's first quantity, and its
-    result. `weights` say how large the error of a measurement is:
+    `data` maps quantity names to columns: the load, which is the law's first quantity, its result,
+    and whatever else of the law was measured. The search begins everywhere in a coarse mesh, or
+    from `start`, which names every estimate. `weights` say how large the error of a measurement is:
 
     - "absolute": the same everywhere, as in every published USL fit;
     - "relative": the same percentage everywhere, by weights of 1/X^2 on the squared residuals;
@@ -43,6 +46,7 @@ def fit(
       percentage is not small: weights of 1/X^2 favour the points that came out low;
     - an array: what the squared residuals are multiplied by.
 
+    `times` is how often each measurement counts, as where it is the mean of several runs.
     `resolution` is the half-width of the rounding of X, a number or an array: errors are not taken
     to be smaller than what rounding alone makes.
 
@@ -52,29 +56,35 @@ def fit(
     """
     load, name = law.quantities[0], law.__name__  # type: ignore[attr-defined]
     N, X = (np.asarray(data[q], dtype=float) for q in (load, law.result))
-    free = tuple(n for n in law.quantities[1:] if n not in known)
+    columns = {n: np.asarray(data[n], float) for n in law.quantities[1:] if n in data}
+    values: dict[str, Any] = columns | known
+    free = tuple(n for n in law.quantities[1:] if n not in values)
     kind = weights if isinstance(weights, str) else "given"
     if kind not in (*KINDS, "given"):
         raise ValueError(f"weights {weights!r}, expected one of {', '.join(KINDS)}, or an array")
-    for n, value in known.items():
+    if N.ndim != 1 or N.shape != X.shape:
+        raise ValueError(f"fit: {N.size} {load} and {X.size} {law.result}, expected as many")
+    for n, value in values.items():
         if n not in law.quantities[1:]:
             expected = ", ".join(law.quantities[1:])
             raise ValueError(f"fit: {name} has no {n!r}, expected one of: {expected}")
+        if np.shape(value) not in ((), N.shape):
+            raise ValueError(f"fit: {np.size(value)} {n} and {N.size} {load}, expected as many")
         low, high = quantity(n)[3:]
-        if not (low <= value <= high and np.isfinite(value)):
+        if not (np.isfinite(value) & (low <= value) & (value <= high)).all():
             raise ValueError(f"fit: {n} is {value}, expected {low:g} to {high:g}")
-    if N.ndim != 1 or N.shape != X.shape:
-        raise ValueError(f"fit: {N.size} {load} and {X.size} {law.result}, expected as many")
     if not (N > 0).all():
         raise ValueError(f"fit: {load} must be positive")
     if kind in ("relative", "log") and not (X > 0).all():
         raise ValueError(f"fit: {kind} weights need positive {law.result}")
     if not (X > 0).any():
         raise ValueError(f"fit: no {law.result} is positive, expected throughputs")
-    w = X**-2.0 if kind == "relative" else 1.0 if kind in KINDS else np.asarray(weights, float)
-    w = np.broadcast_to(w, X.shape)
-    if not all(np.isfinite(column).all() for column in (N, X, w)) or not (w > 0).all():
-        raise ValueError("fit: N, X and weights must be finite, and weights positive")
+    counts = np.asarray(times, float) * (1.0 if kind in KINDS else np.asarray(weights, float))
+    if counts.shape not in ((), X.shape):
+        raise ValueError(f"fit: {counts.size} weights and {X.size} {law.result}, expected as many")
+    counts = np.broadcast_to(counts, X.shape)
+    if not all(np.isfinite(column).all() for column in (N, X, counts)) or not (counts > 0).all():
+        raise ValueError("fit: N, X, weights and times must be finite, weights and times positive")
     half = np.broadcast_to(np.asarray(resolution, dtype=float), X.shape)
     if not ((half >= 0) & np.isfinite(half)).all():
         raise ValueError("fit: resolution must be finite and not negative")
@@ -85,24 +95,28 @@ def fit(
             f"{len(np.unique(N))} different {law.quantities[0]}, "
             f"expected at least {len(free)} to estimate {', '.join(free)}"
         )
-    estimate = search(law, N, X, w, kind == "log", free, known)
-    return Fit(law, N, X, w, kind, half, free, dict(known), estimate)
+    if start is not None and set(start) != set(free):
+        raise ValueError(f"fit: start has {', '.join(start)}, expected {', '.join(free)}")
+    w = counts * (X**-2.0 if kind == "relative" else 1.0)
+    estimate = search(law, N, X, w, kind == "log", free, values, start)
+    return Fit(law, N, X, counts, kind, half, free, values, estimate)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Fit:
-    """A law with its estimates. `weights` is one of `KINDS` or "given"; `w` the figures, and `half`
-    the half-width of rounding of each X.
+    """A law with its estimates. `weights` is one of `KINDS` or "given"; `times` how often each
+    measurement counts, `half` the half-width of rounding of each X. `known` has numbers, and arrays
+    with one for each point.
     """
 
     law: Formula
     N: np.ndarray
     X: np.ndarray
-    w: np.ndarray
+    times: np.ndarray
     weights: str
     half: np.ndarray
     free: tuple[str, ...]
-    known: dict[str, float]
+    known: dict[str, Any]
     estimate: dict[str, float]
 
     def __repr__(self) -> str:
@@ -111,14 +125,20 @@ class Fit:
         return f"<Fit of {self.law.__name__}: {estimates}; {points}>"  # type: ignore[attr-defined]
 
     @property
-    def values(self) -> dict[str, float]:
+    def values(self) -> dict[str, Any]:
         """Known and estimated quantities together: what the law is called with."""
         return self.known | self.estimate
 
     @cached_property
     def given(self) -> dict[str, np.ndarray]:
         """What a search of the estimates is told: the loads, and what is known."""
-        return {n: np.array([v]) for n, v in self.known.items()} | {self.law.quantities[0]: self.N}
+        known = {n: np.atleast_1d(v) for n, v in self.known.items()}
+        return known | {self.law.quantities[0]: self.N}
+
+    @cached_property
+    def w(self) -> np.ndarray:
+        """What the squared residuals are multiplied by."""
+        return self.times * (self.X**-2.0 if self.weights == "relative" else 1.0)
 
     @property
     def dof(self) -> int:
@@ -159,9 +179,9 @@ class Fit:
         """The estimates that sit on a bound of their range, with the bound."""
         return {n: b for n in self.free for b in quantity(n)[3:] if self.estimate[n] == b}
 
-    def at(self, N) -> np.ndarray:
-        """The fitted curve."""
-        return self.law(**{self.law.quantities[0]: N}, **self.values)
+    def at(self, N, **columns) -> np.ndarray:
+        """The fitted curve, with what else was measured of the law `columns` at these N."""
+        return self.law(**{self.law.quantities[0]: N}, **self.values | columns)
 
     def interval(self, name: str, level: float = 0.95) -> tuple[float, float]:
         """Profile interval of an estimate, of "N_opt" (the peak's load) or of "X_max" (the highest
@@ -174,8 +194,7 @@ class Fit:
             used = [n for n in asked.quantities if n in self.free]
             if len(used) == 1:  # it goes up or down with the only estimate that it takes
                 ends = self.interval(used[0], level)
-                values = {n: self.values[n] for n in asked.quantities}
-                found = [asked(**values | {used[0]: end}) for end in ends]
+                found = [asked.at(self.values | {used[0]: end}) for end in ends]
                 found = [max(quantity(name).low, np.inf if np.isnan(v) else v) for v in found]
                 return min(found), max(found)
         low, high = profile.interval(self, profile.of(self, name), level)
@@ -210,6 +229,9 @@ class Fit:
         N = np.atleast_1d(np.asarray(N, dtype=float))
         if not (N > 0).all():
             raise ValueError(f"curve: {self.law.quantities[0]} must be positive")
+        columns = [n for n, v in self.known.items() if np.ndim(v)]
+        if columns:
+            raise ValueError(f"curve: {', '.join(columns)} is a column of its own, expected none")
         low, high = profile.interval(self, profile.height(self, N), level)
         return pd.DataFrame({"N": N, "value": self.at(N), "low": low, "high": high})
 
@@ -242,7 +264,7 @@ class Fit:
         best = optimum(self.law)
         if best is None:
             return None
-        N = max(1.0, best(**{n: self.values[n] for n in best.quantities}))
+        N = max(1.0, best.at(self.values))
         return (N, float(self.at(N))) if np.isfinite(N) else None
 
     @property
@@ -253,7 +275,7 @@ class Fit:
         from nummodel.scaling import ceiling
 
         top = ceiling(self.law)
-        return float(top(**{n: self.values[n] for n in top.quantities}))
+        return float(top.at(self.values))
 
     def load_for(self, X: float, level: float = 0.95) -> tuple[float, float, float]:
         """The load at which the curve first reaches `X`, and its interval (low, high).
@@ -285,9 +307,8 @@ class Fit:
         times[np.arange(len(out)), out] = 0
         found = refit(self, np.tile(self.X, (len(out), 1)), times)
         values = {name: found[:, i] for i, name in enumerate(self.free)}
-        errors[out] = self.X[out] - self.law(
-            **{self.law.quantities[0]: self.N[out]}, **self.known, **values
-        )
+        values |= {n: v[out] for n, v in self.known.items() if np.ndim(v)}
+        errors[out] = self.X[out] - self.at(self.N[out], **values)
         return float(np.sqrt(np.mean(errors**2)))
 
     @property
@@ -325,10 +346,10 @@ def refit(base: Fit, X: np.ndarray, times: Any = 1.0) -> np.ndarray:
 
     `times` is how often each measurement counts.
     """
-    unit = np.abs(base.X).max()
+    unit = unit_of(base.law, base.X)
     scaled = in_unit(base.law, base.values, unit)
     start = np.array([scaled[n] for n in base.free])
-    known = {n: np.array([scaled[n]]) for n in base.known} | {base.law.quantities[0]: base.N}
-    w = times * ((X / unit) ** -2.0 if base.weights == "relative" else base.w)
+    known = {n: np.atleast_1d(scaled[n]) for n in base.known} | {base.law.quantities[0]: base.N}
+    w = times * base.times * ((X / unit) ** -2.0 if base.weights == "relative" else 1.0)
     found = solve(base.law, base.free, known, X / unit, w, start, base.log).estimate
     return found * [unit if base.law.is_scale(n) else 1.0 for n in base.free]

@@ -9,9 +9,10 @@ inverse, a limit, an optimum) are derived from that body. SymPy is imported when
 is needed: it takes half a second.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache, cached_property, update_wrapper
 from inspect import Parameter, Signature, signature
+from typing import Any
 
 import numpy as np
 
@@ -80,6 +81,10 @@ class Formula:
         shape = np.broadcast_shapes(*map(np.shape, values.values()))
         value = np.broadcast_to(self._value(**values), shape)
         return value.copy() if shape else float(value)
+
+    def at(self, values: Mapping[str, Any]):
+        """The value with the quantities that `values` has, which may be more than the law's."""
+        return self(**{n: values[n] for n in self.quantities})
 
     def gradient(self, names: Iterable[str]) -> Callable:
         """Function of all quantities, by keyword, giving d(law)/d(name): one column per name."""

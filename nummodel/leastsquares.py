@@ -95,15 +95,19 @@ def solve(
     return Solution(best.T, np.where(np.isfinite(least), least, np.inf))
 
 
-def search(law: Formula, N, X, w, log: bool, free, known) -> dict[str, float]:
+def search(law: Formula, N, X, w, log: bool, free, known, start=None) -> dict[str, float]:
     """The estimates of one problem: the best of the minima that the best points of a coarse grid
-    lead to. Raises ValueError if the law is finite nowhere in the allowed ranges.
+    lead to, or the one that `start` leads to. Raises ValueError if the law is finite nowhere in the
+    allowed ranges.
     """
-    unit = np.abs(X).max() or 1.0  # so that the unit of X makes no difference to the search
+    unit = unit_of(law, X)
     X, known = X / unit, in_unit(law, known, unit)
-    given = {n: np.array([v]) for n, v in known.items()} | {law.quantities[0]: N}
-    points = grid(law, free, given)
-    found = descend(law, free, given, X[None], w, log, points, count=4)
+    given = {n: np.atleast_1d(v) for n, v in known.items()} | {law.quantities[0]: N}
+    if start is None:
+        found = descend(law, free, given, X[None], w, log, grid(law, free, given, X), count=4)
+    else:
+        scaled = in_unit(law, start, unit)
+        found = solve(law, free, given, X[None], w, np.array([scaled[n] for n in free]), log)
     values, least = found.estimate[0], found.rss[0]
     if not np.isfinite(least):
         raise ValueError(f"no allowed values of {', '.join(free)} give finite {law.result}")
@@ -123,10 +127,11 @@ def search(law: Formula, N, X, w, log: bool, free, known) -> dict[str, float]:
     }
 
 
-def grid(law: Formula, free: tuple[str, ...], given: Mapping[str, Any]) -> dict[str, np.ndarray]:
+def grid(law: Formula, free: tuple[str, ...], given: Mapping[str, Any], X) -> dict[str, np.ndarray]:
     """A coarse mesh over the quantities that shape the curve: from what moves none of the points by
     more than a thousandth to what moves each of them a thousandfold, by half decades; and both ends
-    of their ranges.
+    of their ranges. Where slopes do not tell, a thousandth to the thousandfold of what was measured
+    in that unit.
     """
     shapes = tuple(n for n in free if not law.is_scale(n))
     lowest = {n: np.float64(quantity(n).low) for n in shapes}
@@ -139,14 +144,27 @@ def grid(law: Formula, free: tuple[str, ...], given: Mapping[str, Any]) -> dict[
     for name, slope in zip(shapes, np.transpose(slopes), strict=True):
         low, high = quantity(name)[3:]
         moved = slope[np.isfinite(slope) & (slope > 0)]
-        if not len(moved):  # as where a curve vanishes there: by the load, and by its square
-            moved = np.array([1.0, given[law.quantities[0]].max() ** 2])
+        if not len(moved):  # as where a curve vanishes there
+            moved = 1 / _sizes(law, name, given[law.quantities[0]], X)
         first, last = 1e-3 / moved.max(), min(1e3 / moved.min(), high - low)
         steps = np.geomspace(first, last, 1 + max(1, round(2 * np.log10(last / first))))
         mirrored = high - steps[(steps >= 1e-3 * last) & (steps < last / 2)]
         axes.append(np.concatenate([[low], low + steps, mirrored[::-1] if high < np.inf else []]))
         axes[-1].sort()
     return dict(zip(shapes, np.meshgrid(*axes, indexing="ij"), strict=True))
+
+
+def _sizes(law: Formula, name: str, N: np.ndarray, X: np.ndarray) -> np.ndarray:
+    """What a quantity is to be compared with, by its unit: the load, the result, the reciprocal of
+    one of them. What has another unit, or none, bends the curve with the load or with its square.
+    """
+    unit = quantity(name).unit
+    for other, measured in ((law.result, X), (law.quantities[0], N)):
+        theirs = quantity(other).unit
+        if unit != "-" and unit in (theirs, f"1/{theirs}", theirs.removeprefix("1/")):
+            sizes = np.abs(measured[measured != 0])
+            return sizes if unit == theirs else 1 / sizes
+    return np.array([1.0, N.max() ** -2.0])
 
 
 def descend(
@@ -221,7 +239,14 @@ def rounding(X: np.ndarray, w: np.ndarray, log: bool) -> float:
     return float(w @ ((np.log(X) if log else X) * 2.0**-48) ** 2)
 
 
-def in_unit(law: Formula, values: Mapping[str, float], unit: float) -> dict[str, float]:
+def unit_of(law: Formula, X: np.ndarray) -> float:
+    """What X is measured in for a search, so that its unit makes no difference: its size, if the
+    law has a factor that can take it.
+    """
+    return np.abs(X).max() if any(law.is_scale(n) for n in law.quantities) else 1.0
+
+
+def in_unit(law: Formula, values: Mapping[str, Any], unit: float) -> dict[str, Any]:
     """Values of a law's quantities when X is measured in units of `unit`."""
     return {n: v / unit if law.is_scale(n) else v for n, v in values.items()}
 

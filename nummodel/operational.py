@@ -45,7 +45,7 @@ def utilisation(X, D, c):
 demand = utilisation.solved_for("D", "Service demand of one transaction: the utilisation law.")
 
 
-@formula("X_max")
+@formula("X_full")
 def full_throughput(X, rho):
     """Throughput at utilisation 1, if the demand per transaction stayed as it is: c/D.
 

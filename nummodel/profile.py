@@ -50,7 +50,7 @@ def of(fit: "Fit", name: str) -> Target:
     if name in fit.free:
         return _target(fit, fit.law, name, fit.free, [fit.estimate[name]])
     asked = derived(fit, name)
-    best = _of(asked, fit.values)
+    best = asked.at(fit.values)
     best = np.inf if np.isnan(best) else best  # sigma = 1 without exchange: a flat curve
     way = by_peak(fit.law)
     if name == "X_max" and way and way.gone in fit.free:
@@ -98,13 +98,9 @@ def begin(law: Formula, values: dict[str, Any]) -> dict[str, Any]:
     if way is None:
         return dict(values)
     with np.errstate(all="ignore"):
-        u = np.clip(np.nan_to_num(1 / np.asarray(_of(way.load, values)), nan=1.0), 0.0, 1.0)
-    first = _of(way.inverse, values | {"N_opt": 1.0})
+        u = np.clip(np.nan_to_num(1 / np.asarray(way.load.at(values)), nan=1.0), 0.0, 1.0)
+    first = way.inverse.at(values | {"N_opt": 1.0})
     return dict(values) | {"u_opt": u, "d": np.maximum(values[way.gone] - first, 0.0)}
-
-
-def _of(formula: Formula, values: dict[str, Any]):
-    return formula(**{n: values[n] for n in formula.quantities})
 
 
 def cost(fit: "Fit", target: Target, value: np.ndarray, row: np.ndarray) -> np.ndarray:
@@ -131,7 +127,7 @@ def squares(
         here[:, i] = start[name]
     if everywhere:
         one = {n: v[0] if np.ndim(v) == 2 else v for n, v in given.items()}
-        points = grid(target.law, target.free, one)
+        points = grid(target.law, target.free, one, X[0])
     rss = descend(target.law, target.free, given, X, w, log, points, TRIES, here, 1e-7).rss
     if target.other is None:
         return rss

@@ -8,11 +8,14 @@ import sympy as sp
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from reference import CASES, points
+from scipy.optimize import least_squares
 
 from nummodel import compare
 from nummodel.errors import InputError
 from nummodel.fit import fit
+from nummodel.formula import formula
 from nummodel.nomenclature import quantity
+from nummodel.operational import utilisation
 from nummodel.remarks import remarks
 from nummodel.scaling import LAWS
 
@@ -295,3 +298,58 @@ def test_intervals_are_nested(seed, low_level, high_level):
     assert (wide["low"] <= narrow["low"]).all() and (narrow["high"] <= wide["high"]).all()
     curve, new = result.curve([1, 30, 500], high_level), result.predict([1, 30, 500], high_level)
     assert (new["low"] <= curve["low"]).all() and (curve["high"] <= new["high"]).all()
+
+
+@formula("R")
+def delayed(lamda, D0, S, D):
+    """No factor can take the unit of R."""
+    return D0 + S * lamda * D / (1 - lamda * D)
+
+
+@pytest.mark.parametrize("unit", [1e-9, 1.0, 1e6])
+@pytest.mark.parametrize("weights", ["absolute", "relative", "log"])
+def test_a_law_without_a_factor_is_fitted_in_any_unit(weights, unit):
+    lamda = np.array([1.0, 2, 4, 6, 8, 9])
+    R = delayed(lamda, 0.8, 0.2, 0.1) * (1 + 0.01 * np.array([1, -1, 1, -1, 1, -1]))
+    result = fit(delayed, {"lamda": lamda / unit, "R": R * unit}, weights)
+
+    def errors(p):
+        model = delayed(lamda, *p)
+        return {"absolute": R - model, "relative": 1 - model / R, "log": np.log(R / model)}[weights]
+
+    theirs = least_squares(errors, [0.8, 0.2, 0.1], x_scale="jac", xtol=1e-15, ftol=1e-15).x
+    assert np.array(list(result.estimate.values())) / unit == pytest.approx(theirs, rel=1e-6)
+
+
+def test_what_was_measured_besides_is_taken_from_its_column():
+    """Demands differ from run to run, and are known; exact answers, by least squares of a line."""
+    N, D = np.array([1.0, 2, 4, 8]), np.array([0.1, 0.2, 0.1, 0.3])
+    rho = N * D / 4
+    result = fit(utilisation, {"X": N, "rho": rho, "D": D})
+    assert result.estimate == pytest.approx({"c": 4.0})
+    assert result.at(N) == pytest.approx(rho)
+    assert result.at([3.0], D=[0.2]) == pytest.approx(0.15)
+    with pytest.raises(ValueError, match="D is a column of its own"):
+        result.predict([3.0])
+    with pytest.raises(ValueError, match="3 D and 4 X, expected as many"):
+        fit(utilisation, {"X": N, "rho": rho, "D": D[:3]})
+    with pytest.raises(ValueError, match=r"D is .*, expected 0 to inf"):
+        fit(utilisation, {"X": N, "rho": rho, "D": -D})
+
+
+@pytest.mark.parametrize("weights", ["absolute", "relative", "log"])
+def test_a_measurement_that_counts_twice_is_there_twice(weights):
+    data = {"N": np.array([1.0, 2, 4, 8, 16]), "X": np.array([10.0, 18, 33, 50, 60])}
+    twice = {name: np.append(column, column[2]) for name, column in data.items()}
+    once = fit(LAWS["amdahl"], data, weights, times=[1, 1, 2, 1, 1])
+    assert once.estimate == pytest.approx(fit(LAWS["amdahl"], twice, weights).estimate)
+    with pytest.raises(ValueError, match="weights and times positive"):
+        fit(LAWS["amdahl"], data, weights, times=0)
+
+
+def test_a_search_begins_where_it_is_told():
+    data = {"N": np.array([1.0, 2, 4, 8, 16]), "X": np.array([10.0, 18, 33, 50, 60])}
+    told = fit(LAWS["amdahl"], data, start={"X1": 1.0, "sigma": 0.5})
+    assert told.estimate == pytest.approx(fit(LAWS["amdahl"], data).estimate)
+    with pytest.raises(ValueError, match="start has sigma, expected X1, sigma"):
+        fit(LAWS["amdahl"], data, start={"sigma": 0.5})
