@@ -297,8 +297,8 @@ def capped_spin(N, c, D0, g, k, v):
 
 @formula("spin")
 def preempted_spin(N, lamda, c, k):
-    """Share of N logical processors on c real ones that spin: lamda W/N, where the holders of a lock
-    are preempted, and holding it takes next to no time.
+    """Share of N logical processors on c real ones that spin, lamda W/N, where holders of a lock
+    lose their processor, and holding it takes next to no time.
 
     Each is away for x = N/c - 1 times the time it ran. With lamda requests per second the wait of
     `preempted_waiting` is W = lamda k x^2 with k = S on (1 + cv2_v)/2, as long as lamda S (1 + x)

@@ -217,6 +217,33 @@ def test_preempted_is_pollaczek_khinchine_when_nobody_is_away():
     assert locks.preempted_waiting(**given, on=1.0, away=1.0, cv2_v=1.0) == np.inf
 
 
+@settings(deadline=None)
+@given(
+    N=st.integers(2, 64),
+    over=st.floats(1.0, 10.0),
+    g=st.floats(0, 5),
+    logs=st.tuples(st.floats(-5, -2), st.floats(-12, -8), st.floats(-1, 2)),
+)
+def test_a_capped_partition_uses_its_cap(N, over, g, logs):
+    c, (D0, k, v) = N / over, (10.0**log for log in logs)
+    given = {"N": N, "c": c, "D0": D0, "g": g, "k": k, "v": v}
+    X = locks.capped_throughput(**given) * c / N
+    spinning = locks.capped_spin(**given) * N
+    assert X * D0 + g * spinning * c / N == pytest.approx(c)
+    assert spinning == pytest.approx(N * locks.preempted_spin(N, v * X, c, k))
+
+
+def test_spinning_is_the_wait_for_a_preempted_holder_whose_hold_is_short():
+    """The error is that of the utilisation, vacations included, and goes to zero with it."""
+    lamda, x, on = 1e3, 4.0, 1e-2
+    for S in (1e-6, 1e-8, 1e-10):
+        for cv2_v in (0.0, 1.0, 4.0):
+            W = locks.preempted_waiting(lamda, S, 1.0, on, x * on, cv2_v)
+            short = locks.preempted_spin(10, lamda, 2, k=S * on * (1 + cv2_v) / 2)
+            rho = lamda * S * (1 + x)
+            assert short == pytest.approx(lamda * W / 10, rel=2 * rho + S / on)
+
+
 def test_break_even():
     switch = locks.switch_break_even(64, 8, 10.0, 1.0)
     sleeping = locks.solve(lambda n: locks.blocking_grant(n, 1.0, switch), 64, 10.0, 8).X

@@ -6,9 +6,10 @@ All runs, two at a time, are made once by the `outcomes` fixture; executing is t
 import json
 import re
 
+import numpy as np
 import pytest
 
-from nummodel import claims, notebook, report
+from nummodel import claims, data, notebook, report
 from nummodel.report import Run
 
 PATHS = report.notebooks()
@@ -143,6 +144,63 @@ def test_every_figure_is_on_the_page_with_alternative_text(name, outcomes):
     assert len(images) == drawn > 0
     assert all(re.search(r'alt="[^"]{20,}"', image) for image in images)
     assert "No description has been provided" not in page
+
+
+def figures_in_prose(name):
+    """Numbers in the markdown of a notebook, as printed: (text, what follows, where it stands).
+
+    Left aside: code and formulas, years, numbered lists, and numbers that belong to a name, as in
+    z/VM 5.3, GS160, Table 1 or 6-way.
+    """
+    named = r"(?:z/VM|V|Table|Figure|section|chapter|page|example|RAD|QBB|CPUs?|VMS|Rdb)s?\s"
+    for cell in NOTEBOOKS[name].cells:
+        if cell.cell_type != "markdown":
+            continue
+        text = re.sub(r"`[^`]*`|\$[^$]*\$|^\d+\. |\]\([^)]*\)", " ", cell.source, flags=re.M)
+        text = re.sub(rf"{named}[\d.]+(?:(?:-| to | and |, )[\d.]+)*", " ", text, flags=re.I)
+        text = re.sub(r"\d+(?:(?: to | and |, )\d+)*-way|\b(?:19|20)\d\d\b", " ", text)
+        for match in re.finditer(r"(?<![\w.'/^-])\d[\d,]*(?:\.\d+)?(?![\w'])", text):
+            after = text[match.end() :].lstrip()
+            yield match[0].rstrip(","), after, text[max(0, match.start() - 40) : match.end() + 20]
+
+
+def known_figures(name, outcome):
+    """What a number in prose may be: what the notebook claimed, recorded or was told, rounded as it
+    may be; or, as it is, what stands in the tables that it loads.
+    """
+    cells = code_cells(name)
+    told = [p.default for p in notebook.parameters(PATHS[[*NOTEBOOKS].index(name)]).values()]
+    computed = [[claim["model"], claim["documented"]] for claim in outcome.claims]
+    names = set(re.findall(r'"([a-z0-9-]+)"', "\n".join(cell.source for cell in cells)))
+    frames = [data.load(table) for table in names & set(data.tables())]
+    printed = [frame.select_dtypes("number").to_numpy().ravel().tolist() for frame in frames]
+    sizes = [len(frame) for frame in frames]
+    return np.array(numbers([told, computed, sizes])), np.array(numbers(printed))
+
+
+def numbers(value):
+    """The numbers in nested lists and in text, without their signs."""
+    if isinstance(value, list):
+        return [number for part in value for number in numbers(part)]
+    if isinstance(value, str):
+        return [float(digits) for digits in re.findall(r"\d+\.?\d*", value)]
+    return [] if value is None else [abs(float(value))]
+
+
+@pytest.mark.parametrize("name", [name for name in NOTEBOOKS if name.startswith("1")])
+def test_no_number_in_prose_is_typed_by_hand(name, outcomes):
+    """Each is a figure of the notebook or of its tables, as precise as it is printed."""
+    computed, printed = known_figures(name, outcomes[name][0])
+    units = {"%": 1e2, "ms": 1e3, "µs": 1e6, "ns": 1e9, "GB": 1e-9}
+    strange = []
+    for text, after, where in figures_in_prose(name):
+        number, half = float(text.replace(",", "")), 0.5 * 10.0 ** -len(text.partition(".")[2])
+        scales = [1.0, *(scale for unit, scale in units.items() if after.startswith(unit))]
+        off = [np.abs(s * computed - number).min() for s in scales]
+        exact = [np.abs(s * printed / number - 1).min(initial=1) for s in scales if number]
+        if min(off) > half * (1 + 1e-9) and min(exact, default=1) > 1e-9:
+            strange.append(where)
+    assert not strange
 
 
 @by_name
