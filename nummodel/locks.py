@@ -264,54 +264,6 @@ def preempted_waiting(lamda, S, cv2, on, away, cv2_v):
     return while_stable(lamda * mean, lamda * square / (2 * (1 - lamda * mean)))
 
 
-def _at_cap(N, c, D0, g, k, v):
-    """Transactions per second: c = X (D0 + g c/N Q/X) with Q of `capped_spin`, solved for X."""
-    return 2 * c / (D0 + (D0**2 + 4 * c * g * (c / N) * v**2 * k * (N / c - 1) ** 2) ** 0.5)
-
-
-@formula("X_full")
-def capped_throughput(N, c, D0, g, k, v):
-    """Throughput at full utilisation of N logical processors that share c real ones: X N/c.
-
-    A transaction needs `D0`, and `g` times the processor time that is spun meanwhile: of the Q that
-    spin, as many are dispatched as of the others, c/N. What is used is the cap, c = X (D0 +
-    g (c/N) Q/X), with Q of `capped_spin`. Without lock requests it grows as N:
-
-    >>> capped_throughput(N=[6, 12], c=6, D0=1e-3, g=2, k=1e-10, v=[[10], [0]]).round(1)
-    array([[ 6000. , 11355.3],
-           [ 6000. , 12000. ]])
-    """
-    return _at_cap(N, c, D0, g, k, v) * N / c
-
-
-@formula("spin")
-def capped_spin(N, c, D0, g, k, v):
-    """Share of N logical processors that spin where `capped_throughput` runs at its cap: that of
-    `preempted_spin` with v requests for each transaction.
-
-    >>> capped_spin(N=12, c=6, D0=1e-3, g=2, k=1e-10, v=10)
-    0.0268...
-    """
-    return (v * _at_cap(N, c, D0, g, k, v)) ** 2 * k * (N / c - 1) ** 2 / N
-
-
-@formula("spin")
-def preempted_spin(N, lamda, c, k):
-    """Share of N logical processors on c real ones that spin, lamda W/N, where holders of a lock
-    lose their processor, and holding it takes next to no time.
-
-    Each is away for x = N/c - 1 times the time it ran. With lamda requests per second the wait of
-    `preempted_waiting` is W = lamda k x^2 with k = S on (1 + cv2_v)/2, as long as lamda S (1 + x)
-    is small: what S and on are cannot be told apart.
-
-    >>> x, S, on, lamda = 3.0, 1e-9, 0.1, 1e4
-    >>> W = preempted_waiting(lamda=lamda, S=S, cv2=1, on=on, away=x * on, cv2_v=1)
-    >>> round(preempted_spin(N=24, lamda=lamda, c=6, k=S * on) / (lamda * W / 24), 4)
-    1.0
-    """
-    return lamda**2 * k * (N / c - 1) ** 2 / N
-
-
 @station
 def blocking_grant(n, S, switch):
     """Waiters sleep: each grant to one of them waits for a context `switch`.

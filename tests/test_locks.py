@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nummodel import locks, networks, outlook, queueing
+from nummodel import locks, networks, outlook, partition, queueing
 
 COSTS = {"h": 0.1, "h_remote": 0.4}
 LINES = {"local": 0.1, "remote": 0.4}
@@ -227,10 +227,10 @@ def test_preempted_is_pollaczek_khinchine_when_nobody_is_away():
 def test_a_capped_partition_uses_its_cap(N, over, g, logs):
     c, (D0, k, v) = N / over, (10.0**log for log in logs)
     given = {"N": N, "c": c, "D0": D0, "g": g, "k": k, "v": v}
-    X = locks.capped_throughput(**given) * c / N
-    spinning = locks.capped_spin(**given) * N
+    X = partition.throughput(**given) * c / N
+    spinning = partition.spin_at_cap(**given) * N
     assert X * D0 + g * spinning * c / N == pytest.approx(c)
-    assert spinning == pytest.approx(N * locks.preempted_spin(N, v * X, c, k))
+    assert spinning == pytest.approx(N * partition.spin(N, v * X, c, k))
 
 
 def test_spinning_is_the_wait_for_a_preempted_holder_whose_hold_is_short():
@@ -239,7 +239,7 @@ def test_spinning_is_the_wait_for_a_preempted_holder_whose_hold_is_short():
     for S in (1e-6, 1e-8, 1e-10):
         for cv2_v in (0.0, 1.0, 4.0):
             W = locks.preempted_waiting(lamda, S, 1.0, on, x * on, cv2_v)
-            short = locks.preempted_spin(10, lamda, 2, k=S * on * (1 + cv2_v) / 2)
+            short = partition.spin(10, lamda, 2, k=S * on * (1 + cv2_v) / 2)
             rho = lamda * S * (1 + x)
             assert short == pytest.approx(lamda * W / 10, rel=2 * rho + S / on)
 
