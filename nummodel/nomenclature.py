@@ -91,6 +91,15 @@ def quantity(name: str) -> Quantity:
         ) from None
 
 
+def known(name: str) -> str:
+    """The quantity that a name of one's own stands for, by its first part; "" if there is none.
+
+    >>> known("D_max"), known("D_disk"), known("colour")
+    ('D_max', 'D', '')
+    """
+    return next((n for n in (name, name.partition("_")[0]) if n in QUANTITIES), "")
+
+
 def range_of(name: str) -> str:
     """The values of a quantity that make sense, as words that follow "expected a number".
 

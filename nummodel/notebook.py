@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from nummodel.errors import InputError
-from nummodel.nomenclature import QUANTITIES, range_of
+from nummodel.nomenclature import QUANTITIES, known, range_of
 
 # jsonschema, which reads notebooks, tries this optional checker of web addresses, whose grammar
 # takes two seconds to build and which no notebook needs.
@@ -62,15 +62,14 @@ def value_of(parameter: Parameter, text: str) -> Any:
     """A parameter's value from the command line, of the type that the notebook declares."""
     kind = parameter.type if parameter.type in TYPES else _type_of(parameter.default)
     read_as = TYPES[kind]
-    names = parameter.name, parameter.name.partition("_")[0]  # D_cpu is a demand
-    known = next((name for name in names if name in QUANTITIES), "")
+    what = known(parameter.name)
     try:
         value = read_as(text)
-        low, high = QUANTITIES[known][3:] if known else (-inf, inf)
+        low, high = QUANTITIES[what][3:] if what else (-inf, inf)
         if kind in ("int", "float") and not (isfinite(value) and low <= value <= high):
             raise ValueError
     except ValueError:
-        within = range_of(known) if known else ""
+        within = range_of(what) if what else ""
         example = parameter.default.replace('"', "").replace(" ", "")
         raise InputError(
             f"parameter {parameter.name} is {text!r}, expected {kind}"

@@ -1,0 +1,169 @@
+"""Sliders over any law, station, network or lock, beside what was measured.
+
+A model is whatever takes quantities by name: there is no code for any of them here.
+"""
+
+from collections.abc import Callable, Mapping
+from html import escape
+from inspect import Parameter, signature
+from math import ceil
+from typing import Any
+
+import ipywidgets
+import numpy as np
+from IPython.display import HTML, display
+
+from nummodel import plot, scaling
+from nummodel.arguments import WHOLE
+from nummodel.fit import Fit
+from nummodel.nomenclature import QUANTITIES, known, label, quantity
+
+#: Where a slider starts that nobody told where, if not at one.
+START = {"N": 64, "sigma": 0.05, "kappa": 1e-3, "rho": 0.5}
+
+
+def explore(model: Fit | Callable, data: Mapping[str, Any] | None = None, **ranges: Any):
+    """The model over its first argument, with a slider for each of the others.
+
+    `model` is a formula, a fit, a station, or any function whose arguments are named after
+    quantities (`D_lock` is a D). It takes an array as its first argument and gives one, or a named
+    tuple of them, from which one is chosen. `data` has columns for the first argument and for
+    results: they are drawn as points, with residuals. A fit brings its own, and its band.
+
+    `ranges` are (low, high), (low, high, start) or where to start, by argument; for the first, how
+    far the axis goes. Raises ValueError for what is no argument of the model, or no quantity.
+    """
+    return Explorer(model, data, ranges)
+
+
+class Explorer(ipywidgets.VBox):
+    """What `explore` shows: `sliders` by argument, `choice` of the result, picture and readout."""
+
+    def __init__(self, model: Any, data: Mapping[str, Any] | None, ranges: dict[str, Any]):
+        self.fit = model if isinstance(model, Fit) else None
+        self.model = self.fit.law if self.fit else model
+        arguments = signature(self.model).parameters
+        for name in (*arguments, *ranges):
+            if name not in arguments or not known(name):
+                expected = ", ".join(arguments if name in ranges else QUANTITIES)
+                raise ValueError(f"explore: {name} is unknown, expected one of {expected}")
+        self.load, *rest = arguments
+        self.data = dict(data or {})
+        if self.fit:
+            self.data = {self.load: self.fit.N, self.fit.law.result: self.fit.X}
+        self.axis = _axis(self.load, ranges.get(self.load), self.data.get(self.load))
+        fitted = self.fit.values if self.fit else {}
+        self.sliders = {
+            name: _slider(name, ranges.get(name), fitted.get(name, arguments[name].default))
+            for name in rest
+        }
+        self._band = self.fit.predict(self.axis) if self.fit else None
+        self.starts = {name: slider.value for name, slider in self.sliders.items()}
+        results = list(self.at(self.axis, **self.starts))
+        self.choice = ipywidgets.Dropdown(options=results, description="result")
+        again = ipywidgets.Button(description="reset", tooltip="all sliders back to their start")
+        again.on_click(lambda _: self.reset())
+        controls = self.sliders | {"choice": self.choice}
+        shown = ipywidgets.interactive_output(self._draw, controls)
+        chosen = [self.choice] if len(results) > 1 else []
+        super().__init__([*self.sliders.values(), *chosen, again, shown])
+
+    def reset(self) -> None:
+        """All sliders back to where they started."""
+        for name, slider in self.sliders.items():
+            slider.value = self.starts[name]
+
+    def at(self, load: np.ndarray, **values: float) -> dict[str, np.ndarray]:
+        """Results by name, along an array of the first argument."""
+        found = self.model(load, **values)
+        name = getattr(self.model, "result", getattr(self.model, "__name__", "value"))
+        parts = found._asdict() if hasattr(found, "_asdict") else {name: found}
+        return {n: np.asarray(v, float) for n, v in parts.items() if np.shape(v) == load.shape}
+
+    def readout(self, choice: str, **values: float) -> str:
+        """The end of the axis and the highest point on it; peak and ceiling of a scaling law."""
+        y = self.at(self.axis, **values)[choice]
+        top = int(np.argmax(np.where(np.isnan(y), -np.inf, y)))
+        said = [
+            f"{choice} = {y[-1]:.4g} at {self.load} = {self.axis[-1]:.4g}",
+            f"highest {choice} = {y[top]:.4g} at {self.load} = {self.axis[top]:.4g}",
+        ]
+        if self.model in scaling.LAWS.values():
+            found = {
+                "peak at N": scaling.optimum(self.model),
+                "ceiling": scaling.ceiling(self.model),
+            }
+            said += [f"{what} = {law.at(values):.4g}" for what, law in found.items() if law]
+        return "; ".join(said)
+
+    def _draw(self, choice: str, **values: float) -> None:
+        try:
+            y = self.at(self.axis, **values)[choice]
+            text = self.readout(choice, **values)
+        except (ValueError, ArithmeticError) as wrong:
+            display(HTML(f"<p>{escape(str(wrong))}</p>"))
+            return
+        told = ", ".join(f"{name} = {value:.4g}" for name, value in values.items())
+        measured = choice in self.data
+        picture = plot.Picture(f"{choice} over {self.load}, with {told}.", height=3.8 + measured)
+        rows: list = [111]
+        if measured:
+            grid = picture.figure.add_gridspec(2, 1, height_ratios=(3, 1))
+            rows = [grid[0], grid[1]]
+        above, *below = (plot.axes(picture, "", "", row) for row in rows)
+        above.set_ylabel(label(choice) if choice in QUANTITIES else choice)
+        plot.line(above, self.axis, np.where(np.isfinite(y), y, np.nan))
+        for ax in below:
+            self._compare(above, ax, choice, values)
+        above.set_ylim(0)
+        picture.figure.axes[-1].set_xlabel(label(known(self.load)))
+        display(picture, HTML(f"<p>{text}</p>"))
+
+    def _compare(self, above, below, choice: str, values: dict[str, float]) -> None:
+        """What was measured, beside the curve; what it is off by, below; the band of a fit."""
+        load, measured = (np.asarray(self.data[n], dtype=float) for n in (self.load, choice))
+        model = self.at(load, **values)[choice]
+        plot.points(above, load, measured)
+        plot.points(below, load, 100 * (measured / model - 1))
+        below.axhline(0, color=plot.BLUE, linewidth=1.2)
+        below.set_ylabel("off by [%]")
+        below.set_xlim(above.get_xlim())
+        if self._band is not None:
+            plot.band(above, self.axis, self._band["low"], self._band["high"])
+
+
+def _axis(name: str, asked: Any, measured: Any) -> np.ndarray:
+    """Where the model is computed: as far as was asked, or a little beyond what was measured."""
+    low, high = quantity(known(name))[3:]
+    far = 1.2 * np.max(measured) if measured is not None else START.get(name, 1.0)
+    low, high = asked[:2] if np.ndim(asked) else (low, asked or min(far, high))
+    whole = known(name) in WHOLE
+    axis = np.linspace(max(low, 1.0) if whole else low, high, 200)
+    return np.unique(np.rint(axis)) if whole else axis[axis > 0]
+
+
+def _slider(name: str, asked: Any, start: Any) -> "ipywidgets.FloatSlider | ipywidgets.IntSlider":
+    """A slider with the meaning, the symbol and the unit of its quantity."""
+    what = quantity(known(name))
+    if start is Parameter.empty:
+        start = START.get(known(name), np.clip(1.0, what.low, what.high))
+    if np.ndim(asked):
+        low, high, *told = asked
+        start = told[0] if told else start if low <= start <= high else (low + high) / 2
+    else:
+        start = start if asked is None else asked
+        low, high = what.low, what.high if np.isfinite(what.high) else 4 * (start or 1.0)
+    if not low <= start <= high:
+        raise ValueError(f"explore: {name} starts at {start:g}, expected {low:g} to {high:g}")
+    looks = {
+        "description": label(name) if name in QUANTITIES else f"{name}: {what.meaning}",
+        "style": {"description_width": "22em"},
+        "layout": {"width": "44em", "max_width": "100%"},
+        "continuous_update": True,
+    }
+    if known(name) in WHOLE:
+        return ipywidgets.IntSlider(round(start), min=ceil(low), max=int(high), **looks)
+    step = (high - low) / 200
+    return ipywidgets.FloatSlider(
+        start, min=low, max=high, step=step, readout_format=".3g", **looks
+    )

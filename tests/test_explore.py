@@ -1,0 +1,96 @@
+"""Sliders over models: what they show is what the model gives."""
+
+import ipywidgets
+import numpy as np
+import pytest
+
+from nummodel import data, locks, networks, queueing, scaling
+from nummodel.explore import explore
+from nummodel.fit import fit
+from nummodel.nomenclature import label, quantity
+
+
+def ticket(N, Z, S, h_waiter):
+    return locks.solve(lambda n: locks.ticket_grant(n, S=S, h_waiter=h_waiter), N, Z)
+
+
+def lock_and_disk(N, D_lock, D_disk, Z=0.5):
+    return networks.solve([networks.queue(D_lock), networks.queue(D_disk)], N.astype(int), Z).X
+
+
+MODELS = {
+    "law": (scaling.usl_throughput, {"X1": 10.0}),
+    "station": (queueing.mmc_waiting, {"lamda": (0, 39), "S": 0.1, "c": 4}),
+    "lock": (ticket, {"N": 40, "Z": 9.0, "h_waiter": (0, 0.5)}),
+    "network": (lock_and_disk, {"N": (1, 30), "D_lock": (0, 1), "D_disk": (0, 2, 0.5)}),
+}
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_any_model_shows_what_it_gives_where_the_sliders_are(kind):
+    model, ranges = MODELS[kind]
+    shown = explore(model, **ranges)
+    name, slider = next(iter(shown.sliders.items()))
+    for value in (slider.min + 0.5 * (slider.max - slider.min), slider.max):
+        slider.value = value
+        values = {n: s.value for n, s in shown.sliders.items()}
+        choice = shown.choice.value
+        assert values[name] == slider.value
+        here = model(shown.axis[-1:], **values)
+        here = getattr(here, choice) if hasattr(here, "_fields") else here
+        text = shown.readout(choice, **values)
+        assert text.startswith(f"{choice} = {here[0]:.4g} at {shown.load} = {shown.axis[-1]:.4g};")
+
+
+def test_sliders_are_labelled_and_bounded_by_the_nomenclature():
+    shown = explore(scaling.usl_throughput, kappa=(0, 0.01, 0.002))
+    assert shown.sliders["sigma"].description == label("sigma")
+    assert (shown.sliders["sigma"].min, shown.sliders["sigma"].max) == quantity("sigma")[3:]
+    assert shown.sliders["kappa"].value == 0.002
+    assert isinstance(explore(*MODELS["station"][:1]).sliders["c"], ipywidgets.IntSlider)
+    assert explore(lock_and_disk).sliders["Z"].value == 0.5
+    assert "D_disk" in explore(lock_and_disk).sliders["D_disk"].description
+
+
+def test_reset():
+    shown = explore(scaling.usl_throughput, sigma=0.1)
+    shown.sliders["sigma"].value = 0.7
+    shown.children[-2].click()
+    assert shown.sliders["sigma"].value == 0.1
+
+
+def test_peak_and_ceiling_are_those_of_the_law():
+    shown = explore(scaling.usl_throughput)
+    text = shown.readout("X", X1=1.0, sigma=0.05, kappa=0.001)
+    peak = np.sqrt(0.95 / 0.001)
+    assert f"peak at N = {peak:.4g}" in text
+    assert f"ceiling = {scaling.usl_throughput(peak, 1.0, 0.05, 0.001):.4g}" in text
+    assert "ceiling = 20" in explore(scaling.amdahl_throughput).readout("X", X1=1.0, sigma=0.05)
+
+
+def test_a_fit_starts_at_its_estimates_with_its_measurements():
+    runs = data.load("specsdm91")
+    result = fit(scaling.usl_throughput, {"N": runs["N"], "X": runs["X"]})
+    shown = explore(result, X1=(0, 1))
+    assert {n: s.value for n, s in shown.sliders.items()} == pytest.approx(result.estimate)
+    assert shown.axis[-1] > runs["N"].max()
+
+
+def test_a_named_tuple_offers_its_results():
+    shown = explore(*MODELS["lock"][:1])
+    assert shown.choice.options == ("X", "Q", "share")
+    shown.choice.value = "share"
+    assert shown.readout("share", Z=9.0, S=1.0, h_waiter=0.0).startswith("share = 0.8")
+
+
+@pytest.mark.parametrize(
+    "call, told",
+    [
+        (lambda: explore(lambda N, colour: N), "colour is unknown"),
+        (lambda: explore(scaling.usl_throughput, sgima=0.1), "sgima is unknown, expected one of N"),
+        (lambda: explore(scaling.usl_throughput, sigma=(0, 0.5, 0.9)), "sigma starts at 0.9"),
+    ],
+)
+def test_what_cannot_be_explored_is_told(call, told):
+    with pytest.raises(ValueError, match=told):
+        call()
