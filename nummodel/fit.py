@@ -124,6 +124,17 @@ class Fit:
         points = f"{len(self.N)} points, {self.weights} weights"
         return f"<Fit of {self.law.__name__}: {estimates}; {points}>"  # type: ignore[attr-defined]
 
+    def _repr_html_(self) -> str:
+        """In a notebook: the estimates, and the curve where the load is all that it takes."""
+        table = self.table().to_html(float_format="{:.4g}".format)
+        if any(map(np.ndim, self.known.values())):
+            return table
+        from nummodel import plot
+        from nummodel.nomenclature import label
+
+        labels = label(self.law.quantities[0]), label(self.law.result)
+        return table + plot.fitted(self, *labels, alt=repr(self).strip("<>")).html()
+
     @property
     def values(self) -> dict[str, Any]:
         """Known and estimated quantities together: what the law is called with."""

@@ -158,8 +158,15 @@ class Formula:
         names = {symbol: quantity(n).latex for n, symbol in self.symbols.items()}
         return f"{quantity(self.result).latex} = {sp.latex(self.expr, symbol_names=names)}"
 
-    def _repr_latex_(self) -> str:
-        return rf"$\displaystyle {self.latex}$"
+    def _repr_markdown_(self) -> str:
+        """In a notebook: the law, what it says, and what its quantities mean."""
+        rows = [f"$$\n{self.latex}\n$$", (self.__doc__ or "").partition("\n\n")[0]]
+        rows += ["", "| | meaning | unit | range |", "|---|---|---|---|"]
+        for name in (self.result, *self.quantities):
+            latex, unit, meaning, low, high = quantity(name)
+            unit = "" if unit == "-" else unit
+            rows.append(f"| ${latex}$ | {meaning} | {unit} | {low:g} to {high:g} |")
+        return "\n".join(rows).replace("to inf", "or more")
 
 
 def formula(

@@ -52,6 +52,17 @@ class Solution:
     rho: np.ndarray
     exact: bool = True
 
+    def _repr_html_(self) -> str:
+        """In a notebook: the stations, for the last population or class, and the fullest one."""
+        import pandas as pd
+
+        parts = {"R_k": self.R_k, "Q": self.Q, "rho": self.rho}
+        last = {n: part.reshape(len(part), -1)[:, -1] for n, part in parts.items()}
+        frame = pd.DataFrame(last).rename_axis("station")
+        X, R = (np.atleast_1d(v)[-1] for v in (self.X, self.R))
+        said = f"X = {X:.4g}, R = {R:.4g}; fullest: station {frame['rho'].idxmax()}"
+        return f"{frame.to_html(float_format='{:.4g}'.format)}<p>{said}</p>"
+
 
 def queue(D, servers: int = 1) -> Station:
     """A queue in front of `servers` equal servers; `D` is a demand [s], or one per class.

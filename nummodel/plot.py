@@ -6,6 +6,7 @@ tell apart; text stands next to a curve instead of in a legend.
 """
 
 from base64 import b64encode
+from html import escape
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
@@ -38,10 +39,18 @@ class Picture:
         self.figure.savefig(buffer, format="png", dpi=192)
         return buffer.getvalue()
 
+    def html(self) -> str:
+        """The figure as an element of a page."""
+        source = f"data:image/png;base64,{b64encode(self.png()).decode()}"
+        return f'<img src="{source}" alt="{escape(self.alt)}" width="{self._width}">'
+
+    @property
+    def _width(self) -> int:
+        return int(self.figure.get_figwidth() * 96)
+
     def _repr_mimebundle_(self, include=None, exclude=None) -> tuple[dict, dict]:
-        width = int(self.figure.get_figwidth() * 96)
         data = {"image/png": b64encode(self.png()).decode(), "text/plain": self.alt}
-        return data, {"image/png": {"alt": self.alt, "width": width}}
+        return data, {"image/png": {"alt": self.alt, "width": self._width}}
 
 
 def axes(picture: Picture, x: str, y: str, position: Any = 111, **options: Any) -> Axes:

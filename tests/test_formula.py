@@ -79,7 +79,9 @@ def test_arrays_of_any_broadcastable_shape(name):
 def test_every_formula_is_documented_and_printable(name):
     law = FORMULAS[name]
     assert law.__doc__.strip()
-    assert law._repr_latex_().startswith("$") and "=" in law.latex
+    assert f"$$\n{law.latex}\n$$" in law._repr_markdown_() and "=" in law.latex
+    for name in (law.result, *law.quantities):
+        assert nomenclature.quantity(name).meaning in law._repr_markdown_()
 
 
 def test_an_unknown_quantity_does_not_import():

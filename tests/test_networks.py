@@ -557,3 +557,10 @@ def test_a_collapse_with_two_likely_ends_is_refused():
     with pytest.raises(ArithmeticError, match="throughput collapses"):
         networks.solve([slowing], 6000, Z=7500.0)
     assert networks.solve([slowing], 1000, Z=1250.0).exact
+
+
+def test_a_solution_shows_its_stations_and_the_fullest():
+    stations = [networks.queue(1.0, servers=32), networks.queue(0.04), networks.delay(0.5)]
+    html = networks.solve(stations, [1, 10_000])._repr_html_()
+    assert html.count("<tr") == 2 + len(stations)
+    assert "X = 25, R = 400; fullest: station 1" in html
