@@ -7,6 +7,7 @@ a one-sided interval and no standard error.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from nummodel import profile
 from nummodel.errors import InputError
 from nummodel.formula import Formula
 from nummodel.leastsquares import in_unit, rounding, search, solve, unit_of
-from nummodel.nomenclature import quantity
+from nummodel.nomenclature import quantity, range_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -55,6 +56,9 @@ def fit(
     different lengths, and known quantities that the law lacks or that are out of range.
     """
     load, name = law.quantities[0], law.__name__  # type: ignore[attr-defined]
+    for q in (load, law.result):
+        if q not in data:
+            raise ValueError(f"fit: no column {q} among {', '.join(data)}")
     N, X = (np.asarray(data[q], dtype=float) for q in (load, law.result))
     columns = {n: np.asarray(data[n], float) for n in law.quantities[1:] if n in data}
     values: dict[str, Any] = columns | known
@@ -65,6 +69,8 @@ def fit(
     if N.ndim != 1 or N.shape != X.shape:
         raise ValueError(f"fit: {N.size} {load} and {X.size} {law.result}, expected as many")
     for n, value in values.items():
+        if n in columns and n in known:
+            raise ValueError(f"fit: {n} is a column and known, expected one of the two")
         if n not in law.quantities[1:]:
             expected = ", ".join(law.quantities[1:])
             raise ValueError(f"fit: {name} has no {n!r}, expected one of: {expected}")
@@ -79,10 +85,13 @@ def fit(
         raise ValueError(f"fit: {kind} weights need positive {law.result}")
     if not (X > 0).any():
         raise ValueError(f"fit: no {law.result} is positive, expected throughputs")
-    counts = np.asarray(times, float) * (1.0 if kind in KINDS else np.asarray(weights, float))
-    if counts.shape not in ((), X.shape):
-        raise ValueError(f"fit: {counts.size} weights and {X.size} {law.result}, expected as many")
-    counts = np.broadcast_to(counts, X.shape)
+    given = {"weights": 1.0 if kind in KINDS else weights, "times": times}
+    for n, value in given.items():
+        if np.shape(value) not in ((), X.shape):
+            raise ValueError(
+                f"fit: {np.size(value)} {n} and {X.size} {law.result}, expected as many"
+            )
+    counts = np.broadcast_to(np.multiply(*(np.asarray(v, float) for v in given.values())), X.shape)
     if not all(np.isfinite(column).all() for column in (N, X, counts)) or not (counts > 0).all():
         raise ValueError("fit: N, X, weights and times must be finite, weights and times positive")
     half = np.broadcast_to(np.asarray(resolution, dtype=float), X.shape)
@@ -90,16 +99,26 @@ def fit(
         raise ValueError("fit: resolution must be finite and not negative")
     if not free:
         raise ValueError(f"fit: nothing to estimate, all of {', '.join(law.quantities)} are known")
-    if len(np.unique(N)) < len(free):
+    different = len(np.unique(np.column_stack([N, *columns.values()]), axis=0))
+    if different < len(free):
         raise InputError(
-            f"{len(np.unique(N))} different {law.quantities[0]}, "
+            f"{different} different {', '.join([load, *columns])}, "
             f"expected at least {len(free)} to estimate {', '.join(free)}"
         )
-    if start is not None and set(start) != set(free):
-        raise ValueError(f"fit: start has {', '.join(start)}, expected {', '.join(free)}")
+    if start is not None:
+        _check_start(start, free)
     w = counts * (X**-2.0 if kind == "relative" else 1.0)
     estimate = search(law, N, X, w, kind == "log", free, values, start)
     return Fit(law, N, X, counts, kind, half, free, values, estimate)
+
+
+def _check_start(start: Mapping[str, float], free: tuple[str, ...]) -> None:
+    if set(start) != set(free):
+        raise ValueError(f"fit: start has {', '.join(start)}, expected {', '.join(free)}")
+    for n, value in start.items():
+        low, high = quantity(n)[3:]
+        if not (isinstance(value, Real) and low <= value <= high):
+            raise ValueError(f"fit: {n} starts at {value}, expected a number{range_of(n)}")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -191,7 +210,14 @@ class Fit:
         return {n: b for n in self.free for b in quantity(n)[3:] if self.estimate[n] == b}
 
     def at(self, N, **columns) -> np.ndarray:
-        """The fitted curve, with what else was measured of the law `columns` at these N."""
+        """The fitted curve; with what else was measured of the law, `columns` at these N, which are
+        those of the points if left out. Raises ValueError where they are not as many.
+        """
+        for n, value in (self.known | columns).items():
+            if np.ndim(value) and np.shape(value) != np.shape(N):
+                raise ValueError(
+                    f"at: {np.size(value)} {n} and {np.size(N)} loads, expected as many"
+                )
         return self.law(**{self.law.quantities[0]: N}, **self.values | columns)
 
     def interval(self, name: str, level: float = 0.95) -> tuple[float, float]:
@@ -269,7 +295,10 @@ class Fit:
         return frame.assign(low=low, high=high)
 
     def peak(self) -> tuple[float, float] | None:
-        """N and X of the highest throughput at any N >= 1; None for a curve that only rises."""
+        """N and X of the highest throughput at any N >= 1; None for a curve that only rises.
+
+        Raises ValueError for a law without N, or whose peak algebra does not find.
+        """
         from nummodel.scaling import optimum
 
         best = optimum(self.law)

@@ -22,6 +22,19 @@ class Part(NamedTuple):
     data: Mapping[str, Any]
     error: float = 1.0
 
+    def column(self, name: str) -> np.ndarray:
+        """What was measured of a quantity. Raises ValueError for what is no column of its own."""
+        if name not in self.data:
+            raise ValueError(f"joint fit: no column {name} among {', '.join(self.data)}")
+        load = self.law.quantities[0]
+        values = np.asarray(self.data[name], dtype=float)
+        if values.ndim != 1 or len(values) != np.size(self.data[load]):
+            count = np.size(self.data[load])
+            raise ValueError(
+                f"joint fit: {values.size} {name} and {count} {load}, expected as many"
+            )
+        return values
+
 
 def fit(parts: Sequence[Part], start: Mapping[str, float], **known: float) -> Fit:
     """Estimate the quantities that the laws of `parts` have, together, and that are not `known`.
@@ -31,7 +44,8 @@ def fit(parts: Sequence[Part], start: Mapping[str, float], **known: float) -> Fi
     matter, for their size is estimated. The search begins at `start`, which names every estimate.
 
     The values of one law are then `law.at(result.values | {"N": ...})`; the residuals come in the
-    order of the parts. Raises ValueError for laws of different loads, and as `fit.fit` does.
+    order of the parts, each in the unit of its result. Raises ValueError for no parts, laws of
+    different loads, errors that are not positive, and as `fit.fit` does.
 
     >>> from nummodel.queueing import mm1_response, mm1_waiting
     >>> response = Part(mm1_response, {"lamda": [2.0, 5.0], "R": [0.125, 0.2]})
@@ -39,28 +53,25 @@ def fit(parts: Sequence[Part], start: Mapping[str, float], **known: float) -> Fi
     >>> round(fit([response, waiting], start={"S": 0.01}).estimate["S"], 6)
     0.1
     """
-    laws = [part.law for part in parts]
-    loads = dict.fromkeys(law.quantities[0] for law in laws)
+    loads = list(dict.fromkeys(part.law.quantities[0] for part in parts))
     if len(loads) != 1:
-        raise ValueError(f"joint fit: loads are {', '.join(loads)}, expected the same")
+        raise ValueError(f"joint fit: loads are {', '.join(loads) or 'none'}, expected one for all")
     for part in parts:
-        for name in (part.law.quantities[0], part.law.result):
-            if name not in part.data:
-                raise ValueError(f"joint fit: no {name} among {', '.join(part.data)}")
-        if not (np.isfinite(part.error) and part.error > 0):
+        if not (np.ndim(part.error) == 0 and 0 < part.error < np.inf):
             raise ValueError(f"joint fit: error is {part.error}, expected a positive number")
-    law = _beside(laws)
-    (load,) = loads
-    sizes = [len(part.data[load]) for part in parts]
-    measured = dict.fromkeys(n for n in law.quantities[1:] for p in parts if n in p.data)
-    # What one law has as a column and another does not know is a column of ones there.
+    law = _beside([part.law for part in parts])
+    sizes = [len(part.column(loads[0])) for part in parts]
+    measured = [n for n in law.quantities if any(n in part.data for part in parts)]
+    # What is a column of one law and not of another, which then has no such quantity, is ones.
     data = {
-        n: np.concatenate([p.data.get(n, np.ones(m)) for p, m in zip(parts, sizes, strict=True)])
-        for n in (load, *measured)
+        n: np.concatenate(
+            [p.column(n) if n in p.data else np.ones(m) for p, m in zip(parts, sizes, strict=True)]
+        )
+        for n in measured
     }
     data["part"] = np.repeat(np.arange(1.0, len(parts) + 1), sizes)
-    data[law.result] = np.concatenate([part.data[part.law.result] for part in parts])
-    errors = np.repeat([part.error for part in parts], sizes)
+    data[law.result] = np.concatenate([part.column(part.law.result) for part in parts])
+    errors = np.repeat([float(part.error) for part in parts], sizes)
     return fit_one(law, data, "log", times=errors**-2.0, start=start, **known)
 
 
@@ -71,4 +82,4 @@ def _beside(laws: Sequence[Formula]) -> Formula:
     which = sp.Symbol("part", positive=True)
     expr = sp.Piecewise(*((law.expr, sp.Eq(which, j)) for j, law in enumerate(laws, 1)))
     names = dict.fromkeys(n for law in laws for n in law.quantities)
-    return Formula.of("X", expr, [*names, "part"], "joint", "Several laws side by side.")
+    return Formula.of("y", expr, [*names, "part"], "joint", "Several laws side by side.")

@@ -70,10 +70,18 @@ def speedup(law: Formula) -> Formula:
 
 @cache
 def optimum(law: Formula) -> Formula | None:
-    """Population at which a law's throughput is highest, or None for a law that never falls."""
+    """Population at which a law's throughput is highest, or None for a law that never falls.
+
+    Raises ValueError for a law without N, and for one that algebra does not solve.
+    """
     import sympy as sp
 
-    roots = sp.solve(law.expr.diff(law.symbols["N"]), law.symbols["N"])
+    if "N" not in law.symbols:
+        raise ValueError(f"{law.__name__} has no N, so no peak")  # type: ignore[attr-defined]
+    try:
+        roots = sp.solve(law.expr.diff(law.symbols["N"]), law.symbols["N"])
+    except NotImplementedError:
+        raise ValueError(f"no algebra finds the peak of {law.__name__}") from None  # type: ignore[attr-defined]
     if not roots:
         return None
     return law.derived("N_opt", roots[0], _name(law, "optimum"), "Population of the peak.")

@@ -105,11 +105,53 @@ def test_what_one_law_alone_has_is_its_own_column():
 
 def test_wrong_parts_are_told():
     R = {"lamda": LAMDA, "R": mm1_response(LAMDA, 0.1)}
-    with pytest.raises(ValueError, match="loads are lamda, N, expected the same"):
+    with pytest.raises(ValueError, match="loads are lamda, N, expected one for all"):
         joint.fit([Part(mm1_response, R), Part(LAWS["usl"], {"N": [1], "X": [1]})], {})
     with pytest.raises(ValueError, match="error is 0, expected a positive number"):
         joint.fit([Part(mm1_response, R, 0)], {"S": 1.0})
     with pytest.raises(ValueError, match="start has D, expected S"):
         joint.fit([Part(mm1_response, R)], {"D": 1.0})
-    with pytest.raises(ValueError, match="joint fit: no W among lamda, R"):
+    with pytest.raises(ValueError, match="joint fit: no column W among lamda, R"):
         joint.fit([Part(mm1_waiting, R)], {"S": 1.0})
+
+
+R4 = {"lamda": LAMDA[:4], "R": mm1_response(LAMDA[:4], 0.1)}
+W4 = {"lamda": LAMDA[:4], "W": mm1_waiting(LAMDA[:4], 0.1)}
+
+
+@pytest.mark.parametrize(
+    "call, told",
+    [
+        (lambda: joint.fit([], {"S": 1.0}), "loads are none, expected one for all"),
+        (
+            lambda: joint.fit(
+                [Part(mm1_response, R4 | {"R": [1, 2, 3]}), Part(mm1_waiting, W4 | {"W": [1] * 5})],
+                {"S": 0.01},
+            ),
+            "3 R and 4 lamda, expected as many",
+        ),
+        (lambda: joint.fit([Part(mm1_response, R4, [1, 2])], {"S": 1.0}), "error is"),
+        (lambda: joint.fit([Part(mm1_response, R4 | {"lamda": 1.0})], {"S": 1.0}), "lamda"),
+        (
+            lambda: joint.fit([Part(mm1_response, R4)], {"S": 0.1}, part=1),
+            "part is a column and known",
+        ),
+        (lambda: joint.fit([Part(mm1_response, R4)], {"S": -1.0}), "S starts at -1.0, expected"),
+        (lambda: joint.fit([Part(mm1_response, R4)], {"S": "a"}), "S starts at a, expected"),
+        (lambda: joint.fit([Part(mm1_response, R4)], {"S": 0.1}).peak(), "joint has no N"),
+        (lambda: joint.fit([Part(mm1_response, R4)], {"S": 0.1}).at([1, 2]), "4 part and 2 loads"),
+    ],
+)
+def test_what_does_not_fit_together_is_told(call, told):
+    with pytest.raises(ValueError, match=told):
+        call()
+
+
+def test_two_columns_at_two_loads_are_four_figures():
+    """Three unknowns at two loads; exact data give them back."""
+    N = np.array([2.0, 8.0])
+    one = Part(LAWS["usl"], {"N": N, "X": LAWS["usl"](N, 10.0, 0.1, 0.01)})
+    two = Part(half_amdahl, {"N": N, "X": half_amdahl(N, 10.0, 0.1)})
+    start = {"X1": 5.0, "sigma": 0.3, "kappa": 0.1}
+    found = joint.fit([one, two], start).estimate
+    assert found == pytest.approx({"X1": 10.0, "sigma": 0.1, "kappa": 0.01})
