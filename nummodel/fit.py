@@ -7,23 +7,18 @@ a one-sided interval and no standard error.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from nummodel import profile
-from nummodel.errors import InputError
 from nummodel.formula import Formula
 from nummodel.leastsquares import in_unit, rounding, search, solve, unit_of
-from nummodel.nomenclature import quantity, range_of
+from nummodel.measured import check_start, measured
+from nummodel.nomenclature import quantity
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-#: Ways in which the error of a measurement may depend on its size; an array is another.
-KINDS = ("absolute", "relative", "log")
 
 
 def fit(
@@ -55,78 +50,18 @@ def fit(
     ValueError for figures that are not finite or not positive where they have to be, columns of
     different lengths, and known quantities that the law lacks or that are out of range.
     """
-    load, name = law.quantities[0], law.__name__  # type: ignore[attr-defined]
-    for q in (load, law.result):
-        if q not in data:
-            raise ValueError(f"fit: no column {q} among {', '.join(data)}")
-    N, X = (np.asarray(data[q], dtype=float) for q in (load, law.result))
-    columns = {n: np.asarray(data[n], float) for n in law.quantities[1:] if n in data}
-    values: dict[str, Any] = columns | known
-    free = tuple(n for n in law.quantities[1:] if n not in values)
-    kind = weights if isinstance(weights, str) else "given"
-    if kind not in (*KINDS, "given"):
-        raise ValueError(f"weights {weights!r}, expected one of {', '.join(KINDS)}, or an array")
-    if N.ndim != 1 or N.shape != X.shape:
-        raise ValueError(f"fit: {N.size} {load} and {X.size} {law.result}, expected as many")
-    for n, value in values.items():
-        if n in columns and n in known:
-            raise ValueError(f"fit: {n} is a column and known, expected one of the two")
-        if n not in law.quantities[1:]:
-            expected = ", ".join(law.quantities[1:])
-            raise ValueError(f"fit: {name} has no {n!r}, expected one of: {expected}")
-        if np.shape(value) not in ((), N.shape):
-            raise ValueError(f"fit: {np.size(value)} {n} and {N.size} {load}, expected as many")
-        low, high = quantity(n)[3:]
-        if not (np.isfinite(value) & (low <= value) & (value <= high)).all():
-            raise ValueError(f"fit: {n} is {value}, expected {low:g} to {high:g}")
-    if not (N > 0).all():
-        raise ValueError(f"fit: {load} must be positive")
-    if kind in ("relative", "log") and not (X > 0).all():
-        raise ValueError(f"fit: {kind} weights need positive {law.result}")
-    if not (X > 0).any():
-        raise ValueError(f"fit: no {law.result} is positive, expected throughputs")
-    given = {"weights": 1.0 if kind in KINDS else weights, "times": times}
-    for n, value in given.items():
-        if np.shape(value) not in ((), X.shape):
-            raise ValueError(
-                f"fit: {np.size(value)} {n} and {X.size} {law.result}, expected as many"
-            )
-    counts = np.broadcast_to(np.multiply(*(np.asarray(v, float) for v in given.values())), X.shape)
-    if not all(np.isfinite(column).all() for column in (N, X, counts)) or not (counts > 0).all():
-        raise ValueError("fit: N, X, weights and times must be finite, weights and times positive")
-    half = np.broadcast_to(np.asarray(resolution, dtype=float), X.shape)
-    if not ((half >= 0) & np.isfinite(half)).all():
-        raise ValueError("fit: resolution must be finite and not negative")
-    if not free:
-        raise ValueError(f"fit: nothing to estimate, all of {', '.join(law.quantities)} are known")
-    different = len(np.unique(np.column_stack([N, *columns.values()]), axis=0))
-    if different < len(free):
-        raise InputError(
-            f"{different} different {', '.join([load, *columns])}, "
-            f"expected at least {len(free)} to estimate {', '.join(free)}"
-        )
+    told = measured(law, data, weights, resolution, times, known)
     if start is not None:
-        _check_start(start, free)
-    w = counts * (X**-2.0 if kind == "relative" else 1.0)
-    estimate = search(law, N, X, w, kind == "log", free, values, start)
-    return Fit(law, N, X, counts, kind, half, free, values, estimate)
-
-
-def _check_start(start: Mapping[str, float], free: tuple[str, ...]) -> None:
-    if set(start) != set(free):
-        raise ValueError(f"fit: start has {', '.join(start)}, expected {', '.join(free)}")
-    for n, value in start.items():
-        low, high = quantity(n)[3:]
-        if not (isinstance(value, Real) and low <= value <= high):
-            raise ValueError(f"fit: {n} starts at {value}, expected a number{range_of(n)}")
+        check_start(start, told.free)
+    w = told.times * (told.X**-2.0 if told.weights == "relative" else 1.0)
+    log = told.weights == "log"
+    estimate = search(law, told.N, told.X, w, log, told.free, told.known, start)
+    return Fit(law, *told, estimate)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Fit:
-    """A law with its estimates. `weights` is one of `KINDS` or "given"; `times` how often each
-    measurement counts, `half` the half-width of rounding of each X. `known` has numbers, and arrays
-    with one for each point.
-    """
+    """A law with what it was told (see `measured.Measured`) and its estimates."""
 
     law: Formula
     N: np.ndarray

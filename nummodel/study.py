@@ -9,7 +9,8 @@ import numpy as np
 
 from nummodel import compare, data, scaling
 from nummodel.errors import InputError
-from nummodel.fit import KINDS, Fit, fit
+from nummodel.fit import Fit, fit
+from nummodel.measured import KINDS
 from nummodel.readers import table
 from nummodel.remarks import remarks
 
@@ -39,7 +40,7 @@ def read(
     """Two columns of a CSV file, or of a published table by its name, in the units printed there.
 
     Left out, `x` is N or the first column and `y` is X or the one after `x`. `weights` is one of
-    `fit.KINDS` or a third column. Raises InputError for whatever cannot be used.
+    `measured.KINDS` or a third column. Raises InputError for whatever cannot be used.
     """
     path = data.path(path)
     frame = table.read(path)
