@@ -61,6 +61,12 @@ QUANTITIES = {
     "on": Quantity(r"t_\mathrm{on}", "s", "time that a holder keeps its processor, mean"),
     "away": Quantity(r"t_\mathrm{away}", "s", "time that a preempted holder is away, mean"),
     "switch": Quantity(r"t_\mathrm{switch}", "s", "context switch"),
+    # nodes and the I/O path
+    "f_remote": Quantity(r"f_\mathrm{remote}", "-", "share that goes to another node", 0.0, 1.0),
+    "t_local": Quantity(r"t_\mathrm{local}", "s", "access or copy inside a node"),
+    "t_remote": Quantity(r"t_\mathrm{remote}", "s", "access or copy across nodes"),
+    "r": Quantity("r", "-", "share of the requests for read-only data", 0.0, 1.0),
+    "held": Quantity("h_c", "-", "share of a copy made under the driver's lock", 0.0, 1.0),
     # scaling laws
     "sigma": Quantity(r"\sigma", "-", "contention: serial fraction of the work", 0.0, 1.0),
     "kappa": Quantity(r"\kappa", "-", "coherency: cost of pairwise exchange"),
