@@ -9,7 +9,8 @@ array([111.1, 666.7, 888.9])
 
 Depth, IOPS and latency are tied by Little's law: see `operational.little_population` and
 `operational.interactive_response`, and for bounds from two numbers, the latency at depth 1 and the
-most IOPS, `operational.balanced_throughput_min` and `operational.asymptotic_throughput_max`.
+most IOPS, `operational.balanced_throughput_min` and `operational.asymptotic_throughput_max`. The
+interrupts that a processor can take before it is busy to rho are `operational.throughput_at`.
 Times in seconds, rates per second, utilisations as fractions.
 """
 
@@ -21,7 +22,7 @@ import numpy as np
 from nummodel import networks
 from nummodel.arguments import valid
 from nummodel.formula import formula
-from nummodel.operational import interactive_response, saturation, utilisation
+from nummodel.operational import interactive_response, saturation
 from nummodel.queueing import while_stable
 
 # --- devices ----------------------------------------------------------------------------------
@@ -164,10 +165,6 @@ def interrupt_load(X, S, cpu: Sequence[int], c: int) -> np.ndarray:
     if at.dtype.kind not in "iu" or ((at < 0) | (at >= c)).any():
         raise ValueError(f"cpu is {cpu}, expected processors from 0 to {c - 1}, one per adapter")
     return np.bincount(at.ravel(), rates.ravel(), minlength=int(c))
-
-
-#: Interrupts per second that c processors can take before each is busy to `rho` with them.
-interrupt_ceiling = utilisation.solved_for("X", "Throughput at a given utilisation.")
 
 
 @formula("R", valid)

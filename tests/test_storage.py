@@ -152,7 +152,8 @@ def test_interrupts_are_conserved():
         load = storage.interrupt_load(X, S, cpu, c=4)
         assert load.sum() == pytest.approx(0.16 + 0.15 + 0.04)
         assert load.shape == (4,)
-    assert storage.interrupt_ceiling(D=20e-6, c=2, rho=0.5) == pytest.approx(50_000)
+    most = operational.throughput_at(D=20e-6, c=1, rho=1.0)
+    assert storage.interrupt_load(most, 20e-6, [1], c=2).tolist() == pytest.approx([0, 1])
 
 
 @pytest.mark.parametrize("rho", [0.3, 0.8])
