@@ -7,10 +7,8 @@ A closed system of N outstanding requests (its queue depth) goes through station
 >>> networks.solve(path, [1, 16, 64]).X.round(1)
 array([111.1, 666.7, 888.9])
 
-Depth, IOPS and latency are tied by Little's law: see `operational.little_population` and
-`operational.interactive_response`, and for bounds from two numbers, the latency at depth 1 and the
-most IOPS, `operational.balanced_throughput_min` and `operational.asymptotic_throughput_max`. The
-interrupts that a processor can take before it is busy to rho are `operational.throughput_at`.
+Depth, IOPS and latency are tied by Little's law, `operational.little_population`; the interrupts
+that a processor can take before it is busy to rho are `operational.throughput_at`.
 Times in seconds, rates per second, utilisations as fractions.
 """
 
@@ -22,7 +20,12 @@ import numpy as np
 from nummodel import networks
 from nummodel.arguments import valid
 from nummodel.formula import formula
-from nummodel.operational import interactive_response, saturation
+from nummodel.operational import (
+    asymptotic_throughput_max,
+    balanced_throughput_min,
+    interactive_response,
+    saturation,
+)
 from nummodel.queueing import while_stable
 
 # --- devices ----------------------------------------------------------------------------------
@@ -57,6 +60,26 @@ def saturation_depth(stations: Sequence[networks.Station], Z=0.0) -> float:
     """
     widest = [0.0 if s.capacity is None else s.D / s.capacity.max() for s in stations]
     return float(saturation(D=sum(s.D for s in stations), D_max=max(widest), Z=Z))
+
+
+def iops(N, R, X_max) -> tuple[Any, Any]:
+    """IOPS of a drive with N requests outstanding: the lowest and the highest, from two numbers.
+
+    `R` is the latency of one request alone and `X_max` the most IOPS. The highest is that of a
+    drive any part of which can serve any request, the lowest that of R X_max `devices`, each
+    request needing one of them; the latency is N over it. They agree at both ends, and are a
+    factor of two apart at the knee, N = R X_max.
+
+    >>> iops(N=[1, 40, 4000], R=80e-6, X_max=500e3)
+    (array([ 12500.        , 253164.5..., 495172.0...]), array([ 12500., 500000., 500000.]))
+
+    Raises ValueError where X_max is less than what one request alone gets, 1/R.
+    """
+    given = valid({"N": N, "R": R, "X_max": X_max})
+    if (given["R"] * given["X_max"] < 1 - 1e-9).any():
+        raise ValueError(f"X_max is {X_max}, expected at least 1/R: what one request alone gets")
+    drive = {"N": given["N"], "D": given["R"], "D_max": 1 / given["X_max"], "Z": 0.0}
+    return balanced_throughput_min(**drive), asymptotic_throughput_max(**drive)
 
 
 #: Steps to the mean hold of the home disk's lock, which depends on who uses it how often.

@@ -134,6 +134,25 @@ def test_devices_are_the_balanced_bound(m):
     np.testing.assert_allclose(X, low, rtol=1e-12)
 
 
+def test_iops_hold_every_drive_with_the_same_two_numbers():
+    """A gate, channels with one queue, two kinds of parts: all between, and all agree at N = 1."""
+    N = np.arange(1, 300)
+    drives = [
+        ([networks.queue(0.1)], 0.9),
+        ([networks.queue(1.0, servers=10)], 0.0),
+        (storage.devices(1.0, m=10), 0.0),
+        ([networks.queue(0.1), *storage.devices(0.4, m=4)], 0.5),
+        ([networks.queue(0.02), *storage.devices(0.7, m=7, servers=1)], 0.28),
+    ]
+    low, high = storage.iops(N, R=1.0, X_max=10.0)
+    assert low[0] == pytest.approx(1.0) and high[0] == pytest.approx(1.0)
+    for stations, Z in drives:
+        X = networks.solve(stations, N, Z).X
+        assert (low <= X * (1 + 1e-12)).all() and (X <= high * (1 + 1e-12)).all()
+    assert storage.iops(10, R=1.0, X_max=10.0) == pytest.approx((100 / 19, 10.0))
+    assert storage.iops(N[:, None], 1.0, [10.0, 20.0])[0].shape == (299, 2)
+
+
 def test_saturation_depth():
     path = [networks.delay(0.001), networks.queue(0.002), *storage.devices(0.008, 2, servers=4)]
     assert storage.saturation_depth(path) == pytest.approx(0.011 / 0.002)
@@ -213,6 +232,10 @@ def test_unused_cycles_of_many_samples():
         (lambda: storage.devices(1.0, m=0), "m is 0"),
         (lambda: storage.devices(1.0, servers=0), "servers is 0"),
         (lambda: storage.saturation_depth([networks.queue(1.0)], Z=-1.0), "Z is -1.0"),
+        (lambda: storage.iops(1.5, 1.0, 2.0), "N is 1.5"),
+        (lambda: storage.iops(1, -1.0, 2.0), "R is -1.0"),
+        (lambda: storage.iops(1, 1.0, 0.5), "X_max is 0.5"),
+        (lambda: storage.iops(1, 1.0, np.nan), "X_max is nan"),
         (lambda: storage.ramdisk(2.5, **DISK), "N is 2.5"),
         (lambda: storage.ramdisk(4, **(DISK | {"S": np.nan})), "S is nan"),
         (lambda: storage.ramdisk(4, **DISK, nodes=0), "nodes is 0"),
