@@ -13,6 +13,7 @@ Times in seconds, rates per second, utilisations as fractions.
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -96,7 +97,7 @@ class Requests(NamedTuple):
     rho: Any
 
 
-@formula("f_remote", valid)
+@formula("f_remote", partial(valid, whole=()))
 def ramdisk_remote(nodes, r):
     """Share of the requests that copy across nodes, processors being spread over them evenly.
 
