@@ -52,13 +52,17 @@ def devices(S, m: int = 1, servers: int = 1) -> list[networks.Station]:
 def saturation_depth(stations: Sequence[networks.Station], Z=0.0) -> float:
     """Queue depth beyond which a request must wait somewhere, whatever the order.
 
-    With m disks and nothing else it is m. Stations have one class; delays count as time only.
+    With m disks and nothing else it is m. Delays count as time only.
 
     >>> saturation_depth(devices(0.008, m=8)), saturation_depth(devices(0.008, m=8), Z=0.008)
     (8.0, 16.0)
     >>> saturation_depth([networks.queue(0.001), *devices(0.008, m=8)])  # either limits
     9.0
+
+    Raises ValueError for no stations and for several classes.
     """
+    if not stations or any(np.ndim(s.D) for s in stations):
+        raise ValueError("stations: expected at least one, with one D each")
     widest = [0.0 if s.capacity is None else s.D / s.capacity.max() for s in stations]
     return float(saturation(D=sum(s.D for s in stations), D_max=max(widest), Z=Z))
 
@@ -68,8 +72,8 @@ def iops(N, R, X_max) -> tuple[Any, Any]:
 
     `R` is the latency of one request alone and `X_max` the most IOPS. The highest is that of a
     drive any part of which can serve any request, the lowest that of R X_max `devices`, each
-    request needing one of them; the latency is N over it. They agree at both ends, and are a
-    factor of two apart at the knee, N = R X_max.
+    request needing one of them, for exponential times and parts that are not slower when crowded.
+    Latency is N over it. They agree at both ends, and differ by nearly two at the knee, R X_max.
 
     >>> iops(N=[1, 40, 4000], R=80e-6, X_max=500e3)
     (array([ 12500.        , 253164.5..., 495172.0...]), array([ 12500., 500000., 500000.]))
@@ -137,7 +141,7 @@ def ramdisk(N, Z, S, t_local, t_remote, nodes=1, r=0.0, held=1.0) -> Requests:
     Arrays of any broadcastable shape. A closed network with a class for each node, solved by
     `networks.solve`: exact for exponential locks if no copy is held or none crosses. Otherwise each
     use of the home disk's lock counts as their mean; X is then within 2 % of a simulation where a
-    copy across takes four times as long. Beyond some 300 million terms (nine nodes of four) it is
+    copy across takes four times as long. Eight nodes of four take a second; from nine on it is
     approximate, as `networks.solve` says.
     """
     names = ("N", "Z", "S", "t_local", "t_remote", "nodes", "r", "held")

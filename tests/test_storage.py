@@ -232,6 +232,8 @@ def test_unused_cycles_of_many_samples():
         (lambda: storage.devices(1.0, m=0), "m is 0"),
         (lambda: storage.devices(1.0, servers=0), "servers is 0"),
         (lambda: storage.saturation_depth([networks.queue(1.0)], Z=-1.0), "Z is -1.0"),
+        (lambda: storage.saturation_depth([]), "stations"),
+        (lambda: storage.saturation_depth([networks.queue([1.0, 2.0])]), "stations"),
         (lambda: storage.iops(1.5, 1.0, 2.0), "N is 1.5"),
         (lambda: storage.iops(1, -1.0, 2.0), "R is -1.0"),
         (lambda: storage.iops(1, 1.0, 0.5), "X_max is 0.5"),
