@@ -141,8 +141,8 @@ def ramdisk(N, Z, S, t_local, t_remote, nodes=1, r=0.0, held=1.0) -> Requests:
     Arrays of any broadcastable shape. A closed network with a class for each node, solved by
     `networks.solve`: exact for exponential locks if no copy is held or none crosses. Otherwise each
     use of the home disk's lock counts as their mean; X is then within 2 % of a simulation where a
-    copy across takes four times as long. Eight nodes of four take a second; from nine on it is
-    approximate, as `networks.solve` says.
+    copy across takes four times as long. Split over eight nodes of four it takes a second; from
+    nine on it is approximate, as `networks.solve` says.
     """
     names = ("N", "Z", "S", "t_local", "t_remote", "nodes", "r", "held")
     given = valid(dict(zip(names, (N, Z, S, t_local, t_remote, nodes, r, held), strict=True)))
@@ -156,8 +156,10 @@ def _ramdisk(N, Z, S, t_local, t_remote, nodes, r, held) -> tuple[float, float, 
     """`ramdisk` at one point."""
     if not N:
         return 0.0, np.nan, 0.0
-    q = int(nodes)
-    there = tuple(int(N) // q + (i < int(N) % q) for i in range(q))
+    there = tuple(int(N + nodes - 1 - i) // int(nodes) for i in range(int(nodes)))
+    if not r:  # away from the only disk all nodes are alike
+        there = (there[0], sum(there[1:]))
+    q = len(there)
     at_home = np.arange(q) == 0
     copy = np.where(at_home, t_local, t_remote)  # from or to the home disk, by node that asks
     visits = (1 - r) + r * at_home  # of the home disk

@@ -109,6 +109,16 @@ def test_remote_share_by_counting():
     assert storage.ramdisk_remote(3, 0.0) == pytest.approx(2 / 3)
 
 
+@pytest.mark.parametrize("held", [0.0, 0.6])
+def test_without_a_split_all_nodes_but_one_are_alike(held):
+    """Solved as two classes; a split of next to nothing has one for each node."""
+    for N in (1, 5, 13):
+        one = storage.ramdisk(N, **DISK, nodes=4, held=held)
+        nearly = storage.ramdisk(N, **DISK, nodes=4, r=1e-9, held=held)
+        assert one.X == pytest.approx(nearly.X, rel=1e-6)
+        assert one.rho == pytest.approx(nearly.rho, rel=1e-6)
+
+
 def test_uneven_spread_and_nobody():
     assert storage.ramdisk(13, **DISK, nodes=3, r=0.2).X > storage.ramdisk(12, **DISK, nodes=3).X
     nobody = storage.ramdisk(0, **DISK, nodes=3)
