@@ -67,6 +67,12 @@ QUANTITIES = {
     "g": Quantity("g", "-", "processor time lost for each second of it that is spun"),
     "spin": Quantity("Q_w/N", "-", "share of the processors that spin", 0.0, 1.0),
     "switch": Quantity(r"t_\mathrm{switch}", "s", "context switch"),
+    # nodes and the I/O path
+    "f_remote": Quantity(r"f_\mathrm{remote}", "-", "share that goes to another node", 0.0, 1.0),
+    "t_local": Quantity(r"t_\mathrm{local}", "s", "access or copy inside a node"),
+    "t_remote": Quantity(r"t_\mathrm{remote}", "s", "access or copy across nodes"),
+    "r": Quantity("r", "-", "share of the requests for read-only data", 0.0, 1.0),
+    "held": Quantity("h_c", "-", "share of a copy made under the driver's lock", 0.0, 1.0),
     # scaling laws
     "sigma": Quantity(r"\sigma", "-", "contention: serial fraction of the work", 0.0, 1.0),
     "kappa": Quantity(r"\kappa", "-", "coherency: cost of pairwise exchange"),

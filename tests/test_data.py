@@ -104,6 +104,31 @@ def test_lock_figures_as_their_sources_print_them():
     assert (np.diff(quantiles, axis=1) >= 0).all()
 
 
+@pytest.mark.parametrize("name", [n for n in TABLES if {"low", "high"} <= set(data.load(n))])
+def test_figures_lie_between_what_their_words_allow(name):
+    frame = data.load(name)
+    assert (frame["low"] <= frame["high"]).all()
+    for column in {"X", "value"} & set(frame):
+        assert frame[column].between(frame["low"], frame["high"]).all()
+
+
+def test_rdb_figures_as_the_document_says_them():
+    """Typed a second time: about, less than and the like are intervals."""
+    rates, shares, counts = (
+        data.load(f"rdb-{table}").iloc[:, [0, 3, 4]].set_index(table[:-1])
+        for table in ("rates", "shares", "counts")
+    )
+    assert tuple(rates.loc["final_rx4640"]) == (1700.5, 1701.5)
+    assert tuple(rates.loc["load_rx4640"]) == (70_500, 71_500)
+    assert tuple(shares.loc["first_lead"]) == (0.15, 0.25)
+    assert tuple(shares.loc["first_busy_alpha"]) == (0, 0.25)
+    assert tuple(shares.loc["v72_gain_some"]) == (0.1, np.inf)
+    assert tuple(counts.loc["rows"]) == (5e8, 5e8)
+    assert tuple(counts.loc["blocks"]) == (4.5e7, 5.5e7)
+    penalty = data.load("alignment-penalty").set_index("processor")
+    assert tuple(penalty.loc["Itanium", ["low", "high"]]) == (10_000, 15_000)
+
+
 def test_the_lock_log_belongs_to_the_32_way_run():
     locks, runs = data.load("zvm-lock-log"), data.load("zvm-scaling").set_index("N")
     share = locks.set_index("lock")["total_spin"]
