@@ -14,7 +14,7 @@ import numpy as np
 from nummodel import profile
 from nummodel.errors import InputError
 from nummodel.formula import Formula
-from nummodel.leastsquares import in_unit, rounding, search, solve
+from nummodel.leastsquares import in_unit, rounding, search, solve, unit_of
 from nummodel.nomenclature import quantity
 
 if TYPE_CHECKING:
@@ -325,7 +325,7 @@ def refit(base: Fit, X: np.ndarray, times: Any = 1.0) -> np.ndarray:
 
     `times` is how often each measurement counts.
     """
-    unit = np.abs(base.X).max()
+    unit = unit_of(base.law, base.X)
     scaled = in_unit(base.law, base.values, unit)
     start = np.array([scaled[n] for n in base.free])
     known = {n: np.array([scaled[n]]) for n in base.known} | {base.law.quantities[0]: base.N}

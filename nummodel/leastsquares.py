@@ -99,7 +99,7 @@ def search(law: Formula, N, X, w, log: bool, free, known) -> dict[str, float]:
     """The estimates of one problem: the best of the minima that the best points of a coarse grid
     lead to. Raises ValueError if the law is finite nowhere in the allowed ranges.
     """
-    unit = np.abs(X).max() or 1.0  # so that the unit of X makes no difference to the search
+    unit = unit_of(law, X)  # so that the unit of X makes no difference to the search
     X, known = X / unit, in_unit(law, known, unit)
     given = {n: np.array([v]) for n, v in known.items()} | {law.quantities[0]: N}
     points = grid(law, free, given)
@@ -219,6 +219,12 @@ def _valleys(left: np.ndarray) -> np.ndarray:
 def rounding(X: np.ndarray, w: np.ndarray, log: bool) -> float:
     """The weighted squares that rounding of floats alone may leave."""
     return float(w @ ((np.log(X) if log else X) * 2.0**-48) ** 2)
+
+
+def unit_of(law: Formula, X: np.ndarray) -> float:
+    """The unit in which X is searched: its largest figure, where a law has a scale to carry it."""
+    scaled = any(law.is_scale(n) for n in law.quantities)
+    return float(np.abs(X).max() or 1.0) if scaled else 1.0
 
 
 def in_unit(law: Formula, values: Mapping[str, float], unit: float) -> dict[str, float]:
