@@ -71,8 +71,6 @@ QUANTITIES = {
     "f_remote": Quantity(r"f_\mathrm{remote}", "-", "share of accesses to other nodes", 0.0, 1.0),
     "t_local": Quantity(r"t_\mathrm{local}", "s", "latency of the memory of one's own node"),
     "t_remote": Quantity(r"t_\mathrm{remote}", "s", "latency of the memory of another node"),
-    "cpus": Quantity("c", "-", "processors of a node", 1.0),
-    "extra": Quantity("x", "-", "what far memory adds to service if all of it is far"),
     "cold": Quantity("x", "-", "what a colder cache adds to service, as a share of it"),
     # scaling laws
     "sigma": Quantity(r"\sigma", "-", "contention: serial fraction of the work", 0.0, 1.0),

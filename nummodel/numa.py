@@ -48,7 +48,7 @@ class Topology(NamedTuple):
 
 
 #: AlphaServers; a local access is the unit of time, and a remote one takes one to three of them: no
-#: more has been published where it could be read, and that much is second hand (table gs-latency).
+#: more has been published where it could be read, and that much is second hand (table gs-guides).
 GS80, GS160, GS320 = (Topology(nodes, cpus=4) for nodes in (2, 4, 8))
 
 
@@ -142,28 +142,6 @@ def mix(access, copies) -> Mix:
         by_node = np.where(A.any(1), far.sum(1) / A.sum(1), 0.0)
     served = near.sum(1) + each.sum(0) @ P - (each * P.T).sum(1)
     return Mix(float(far.sum()), by_node, served)
-
-
-def capacity(work, D, f_remote, cpus, extra):
-    """Transactions per second, until the processors of one node are full.
-
-    `work[i, j]` is the share of the work of kind j that is done on node i, `D[j]` its seconds per
-    transaction on a processor where all memory is near, `f_remote[i, j]` its remote share there;
-    `extra` is what it costs more if all of it is far. Each node has `cpus` processors.
-
-    Two kinds of work on two nodes, each at home: the node with more to do decides.
-
-    >>> capacity(work=np.eye(2), D=[1.0, 3.0], f_remote=np.zeros((2, 2)), cpus=4, extra=2.0)
-    1.3333333333333333
-    """
-    given = valid({"D": D, "f_remote": f_remote, "cpus": cpus, "extra": extra})
-    D, f_remote, cpus, extra = given.values()
-    work = np.asarray(work, dtype=float)
-    if not (work >= 0).all() or not np.allclose(work.sum(0), 1):
-        raise ValueError(f"work is {work.tolist()}, expected shares of each kind that add up to 1")
-    busy = (work * D * (1 + extra[..., None, None] * f_remote)).sum(-1)
-    most = cpus / busy.max(-1)
-    return most if most.ndim else float(most)
 
 
 # --- memory under load ------------------------------------------------------------------------

@@ -71,9 +71,10 @@ def test_one_node_is_uma():
 @given(st.floats(0, 1), st.floats(1e-9, 1e-3))
 def test_a_remote_ratio_of_one_makes_placement_irrelevant(f_remote, t):
     assert numa.mean_latency(f_remote, t, t) == pytest.approx(t)
-    work, D = np.array([[1.0, 0.2], [0.0, 0.8]]), [2.0, 3.0]
-    share = np.full((2, 2), f_remote)
-    assert numa.capacity(work, D, share, 4, extra=0.0) == numa.capacity(work, D, 0 * share, 4, 1.0)
+    machine = numa.Topology(4, 4, t, t)
+    for placed in (numa.striped(4), numa.striped(4, over=[2]), numa.replicated(4)):
+        mix = numa.mix(np.ones((4, 1)), [placed])
+        assert machine.latency(mix.by_node) == pytest.approx(np.full(4, t))
 
 
 @pytest.mark.parametrize("q", NODES)
@@ -96,19 +97,10 @@ def test_a_node_that_accesses_nothing_and_pages_of_some_nodes_only():
 
 def test_alphaservers_are_as_the_table_says():
     table = data.load("gs-topology").set_index("system")
-    latency = data.load("gs-latency").iloc[0]
+    latency = data.load("gs-guides").iloc[0]
     for name, machine in (("GS80", numa.GS80), ("GS160", numa.GS160), ("GS320", numa.GS320)):
         assert tuple(table.loc[name, ["nodes", "cpus"]]) == machine[:2]
         assert machine.t_remote == (latency["low"], latency["high"])
-
-
-def test_capacity_against_enumeration():
-    """No division of the work on two nodes carries more than `capacity` says of the best one."""
-    D, f, cpus = np.array([1.0, 2.0]), np.array([[0.0, 0.5], [1.0, 0.0]]), 4
-    for a, b in itertools.product(np.linspace(0, 1, 11), repeat=2):
-        work = np.array([[a, b], [1 - a, 1 - b]])
-        seconds = [sum(work[i, j] * D[j] * (1 + 2 * f[i, j]) for j in (0, 1)) for i in (0, 1)]
-        assert numa.capacity(work, D, f, cpus, 2.0) == pytest.approx(cpus / max(seconds))
 
 
 # --- memory under load ------------------------------------------------------------------------
@@ -220,10 +212,12 @@ def test_break_even_at_its_ends():
 # --- a saturated lock -------------------------------------------------------------------------
 
 
-def test_the_modes_make_sixteen_processors_to_their_rounding():
-    modes = data.load("monitor-modes").set_index("mode")["share"]
-    assert modes.sum() == pytest.approx(16, abs=len(modes) * 0.005 + 0.0051)
+def test_the_modes_make_four_ticks_more_than_sixteen_processors():
+    """design: 1604 of 1600. Rounding of seven whole percentages allows 3.5 more, and no 4."""
+    modes = data.load("monitor-modes")["share"]
+    allowed = data.half_widths("monitor-modes")["share"].sum()
     assert modes.sum() == pytest.approx(16.04)
+    assert modes.sum() - 16 > len(modes) * 0.005
 
 
 @pytest.mark.parametrize("N, ratio", [(14, 0.18), (16, 0.13)])
@@ -245,9 +239,6 @@ def test_arrays_of_any_shape():
     assert isinstance(numa.cold_break_even(0.3, 4), float)
     assert isinstance(numa.loaded_latency(B=1e9, **MACHINE), float)
     assert numa.GS320.latency([0.0, 0.5]).tolist() == [[1, 1], [1, 2]]
-    extra = np.array([0.0, 1.0, 2.0])
-    each = numa.capacity(np.eye(2), [1.0, 1.0], np.ones((2, 2)), 4, extra)
-    assert each.tolist() == [4, 2, 4 / 3]
 
 
 @pytest.mark.parametrize(
@@ -267,11 +258,6 @@ def test_arrays_of_any_shape():
         (lambda: numa.loaded_latency(B=1.0, **MACHINE | {"lines": np.nan}), "lines is nan"),
         (lambda: numa.cold_break_even(1.5, 4), "rho is 1.5"),
         (lambda: numa.cold_break_even(0.5, 0), "c is 0"),
-        (lambda: numa.capacity([[0.5]], [1.0], [[0.0]], 4, 0.0), "work is"),
-        (lambda: numa.capacity([[1.0]], [-1.0], [[0.0]], 4, 0.0), "D is"),
-        (lambda: numa.capacity([[1.0]], [1.0], [[2.0]], 4, 0.0), "f_remote is"),
-        (lambda: numa.capacity([[1.0]], [1.0], [[0.0]], 0, 0.0), "cpus is"),
-        (lambda: numa.capacity([[1.0]], [1.0], [[0.0]], 4, np.nan), "extra is"),
     ],
 )
 def test_bad_input_is_named(call, named):
