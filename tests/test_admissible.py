@@ -1,6 +1,7 @@
 """Admissible sets: areas and ends known by geometry, measurements counted one by one."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from nummodel import admissible
@@ -15,13 +16,35 @@ def test_a_share_of_the_points_as_large_as_the_set():
     assert members["x"].mean() == pytest.approx(4 / (3 * np.pi), abs=1e-3)
 
 
-def test_ends_come_from_inside_and_close():
-    members = admissible.sample(SQUARE, lambda p: p["x"] + p["y"] < 0.5)
-    for name in SQUARE:
-        low, high = admissible.interval(members[name])
-        assert 0 <= low < 0.001 and 0.495 < high < 0.5
-    low, high = admissible.interval(members["x"] - members["y"])
-    assert -0.5 < low < -0.49 and 0.49 < high < 0.5
+def test_reach_finds_the_corners():
+    def half(p):
+        return p["x"] + p["y"] < 0.5
+
+    members = admissible.sample(SQUARE, half)
+    for quantity, ends in (
+        (lambda p: p["x"], (0, 0.5)),
+        (lambda p: p["x"] - p["y"], (-0.5, 0.5)),
+        (lambda p: p["x"] * p["y"], (0, 1 / 16)),
+    ):
+        assert admissible.reach(quantity, members, SQUARE, half) == pytest.approx(ends, abs=1e-3)
+
+
+@pytest.mark.parametrize("unknowns", [3, 6, 9])
+def test_reach_in_a_thin_set_of_many_unknowns(unknowns):
+    """Shares of a whole, known to a percent: each may be all of it; even ones have most product."""
+    ranges = {f"x{i}": (0.0, 1.0) for i in range(unknowns)}
+
+    def whole(p):
+        return abs(sum(p[name] for name in ranges) - 1) < 0.01
+
+    def product(p):
+        return np.prod([p[name] for name in ranges], axis=0)
+
+    members = admissible.sample(ranges, whole, size=20)
+    low, high = admissible.reach(lambda p: p["x0"], members, ranges, whole)
+    assert low == 0 and high == pytest.approx(1, abs=0.005)  # 1.01 is beyond the range
+    most = admissible.reach(product, members, ranges, whole)[1]
+    assert most == pytest.approx((1.01 / unknowns) ** unknowns, rel=0.01)
 
 
 def test_every_member_meets_the_condition_and_a_seed_gives_the_same_ones():
@@ -47,11 +70,24 @@ def test_what_measurements_leave():
     assert admissible.left(values, 0.1) == pytest.approx(0.2 - 0.01, abs=2e-3)
 
 
+def test_narrowed_by_counting():
+    rng = np.random.default_rng(4)
+    values, answer = rng.normal(size=200), rng.normal(size=200)
+    near = np.abs(values[:, None] - values) <= 0.3
+    widths = [np.ptp(answer[row]) for row in near]
+    assert admissible.narrowed(values, 0.3, answer) == pytest.approx(
+        np.mean(widths) / np.ptp(answer)
+    )
+    assert admissible.narrowed(answer, 0.0, answer) == 0
+
+
 @pytest.mark.parametrize(
     "call, named",
     [
         (lambda: admissible.sample({"x": (1, 0)}, lambda p: p["x"] > 0), "ranges is"),
         (lambda: admissible.sample({"x": (0, np.inf)}, lambda p: p["x"] > 0), "ranges is"),
+        (lambda: admissible.narrowed([1.0], -1.0, [1.0]), "half is -1"),
+        (lambda: admissible.reach(len, pd.DataFrame({"x": []}), SQUARE, len), "members are none"),
         (lambda: admissible.left([], 0.1), "values"),
         (lambda: admissible.left([np.nan], 0.1), "values"),
         (lambda: admissible.left([1.0], np.nan), "half is nan"),
