@@ -24,6 +24,7 @@ UNITS = {
     "-": ("", 1.0),
     "1/s": ("_per_s", 1.0),
     "1/h": ("_per_h", 1 / 3600),
+    "MB/s": ("_MB_per_s", 1e6),
     "ms": ("_ms", 1e-3),
     "us": ("_us", 1e-6),
     "ns": ("_ns", 1e-9),
@@ -98,7 +99,8 @@ def load(name: str) -> "pd.DataFrame":
 def label(name: str, column: str) -> str:
     """Axis label of a column of `load(name)`: what the source calls it, and its SI unit."""
     (field,) = (f for f in card(name)["schema"]["fields"] if _short(f) == column)
-    unit = {"ms": "s", "us": "s", "ns": "s", "1/h": "1/s"}.get(field["unit"], field["unit"])
+    in_si = {"ms": "s", "us": "s", "ns": "s", "1/h": "1/s", "MB/s": "B/s"}
+    unit = in_si.get(field["unit"], field["unit"])
     return field["title"] + (f" [{unit}]" if unit not in "-%" else "")
 
 

@@ -148,7 +148,7 @@ class Formula:
     def is_scale(self, name: str) -> bool:
         """Whether the law is `name` times a function of the other quantities."""
         symbol = self.symbols[name]
-        return self.expr.subs(symbol, 0) == 0 and not self.expr.diff(symbol).has(symbol)
+        return not self.expr.diff(symbol).has(symbol) and self.expr.subs(symbol, 0) == 0
 
     @property
     def latex(self) -> str:

@@ -73,6 +73,14 @@ QUANTITIES = {
     "t_remote": Quantity(r"t_\mathrm{remote}", "s", "access or copy across nodes"),
     "r": Quantity("r", "-", "share of the requests for read-only data", 0.0, 1.0),
     "held": Quantity("h_c", "-", "share of a copy made under the driver's lock", 0.0, 1.0),
+    # memory
+    "B": Quantity("B", "B/s", "bandwidth in use"),
+    "B_max": Quantity(r"B_\mathrm{max}", "B/s", "bandwidth of a full memory"),
+    "R0": Quantity("R_0", "s", "latency of an idle memory"),
+    "t_row": Quantity(r"t_\mathrm{row}", "s", "what full traffic adds to a read, without queueing"),
+    "channels": Quantity("m", "-", "memory channels", 1.0),
+    "lines": Quantity("n", "-", "cache lines under way, at most", 1.0),
+    "cold": Quantity("x", "-", "what a colder cache adds to service, as a share of it"),
     # scaling laws
     "sigma": Quantity(r"\sigma", "-", "contention: serial fraction of the work", 0.0, 1.0),
     "kappa": Quantity(r"\kappa", "-", "coherency: cost of pairwise exchange"),

@@ -4,10 +4,10 @@ import mpmath
 import numpy as np
 import pytest
 
-from nummodel import nomenclature, operational, queueing, scaling, storage
+from nummodel import nomenclature, numa, operational, queueing, scaling, storage
 from nummodel.formula import Formula, formula
 
-ROOMS = (scaling, operational, queueing, storage)
+ROOMS = (scaling, operational, queueing, numa, storage)
 FORMULAS = {
     f"{room.__name__}.{name}": value
     for room in ROOMS
