@@ -26,9 +26,10 @@ def explore(model: Fit | Callable, data: Mapping[str, Any] | None = None, **rang
     """The model over its first argument, with a slider for each of the others.
 
     `model` is a formula, a fit, a station, or any function whose arguments are named after
-    quantities (`D_lock` is a D). It takes an array as its first argument and gives one, or a named
-    tuple of them, from which one is chosen. `data` has columns for the first argument and for
-    results: they are drawn as points, with residuals. A fit brings its own, and its band.
+    quantities (`D_lock` is a D). It takes an array as its first argument and gives one, or several
+    by name (as `networks.solve` does), from which one is chosen. `data` has columns for the first
+    argument and for results: they are drawn as points, with residuals. A fit brings its own, and
+    its band.
 
     `ranges` are (low, high), (low, high, start) or where to start, by argument; for the first, how
     far the axis goes. Raises ValueError for what is no argument of the model, or no quantity.
@@ -77,8 +78,11 @@ class Explorer(ipywidgets.VBox):
         """Results by name, along an array of the first argument."""
         found = self.model(load, **values)
         name = getattr(self.model, "result", getattr(self.model, "__name__", "value"))
-        parts = found._asdict() if hasattr(found, "_asdict") else {name: found}
-        return {n: np.asarray(v, float) for n, v in parts.items() if np.shape(v) == load.shape}
+        several = found._asdict() if hasattr(found, "_asdict") else getattr(found, "__dict__", {})
+        parts = {n: v for n, v in (several or {name: found}).items() if np.shape(v) == load.shape}
+        if not parts:
+            raise ValueError(f"explore: {name} gives nothing along {self.load}, expected an array")
+        return {n: np.asarray(v, dtype=float) for n, v in parts.items()}
 
     def readout(self, choice: str, **values: float) -> str:
         """The end of the axis and the highest point on it; peak and ceiling of a scaling law."""
@@ -114,12 +118,12 @@ class Explorer(ipywidgets.VBox):
         above.set_ylabel(label(choice) if choice in QUANTITIES else choice)
         plot.line(above, self.axis, np.where(np.isfinite(y), y, np.nan))
         for ax in below:
-            self._compare(above, ax, choice, values)
+            self._off(above, ax, choice, values)
         above.set_ylim(0)
         picture.figure.axes[-1].set_xlabel(label(known(self.load)))
         display(picture, HTML(f"<p>{text}</p>"))
 
-    def _compare(self, above, below, choice: str, values: dict[str, float]) -> None:
+    def _off(self, above, below, choice: str, values: dict[str, float]) -> None:
         """What was measured, beside the curve; what it is off by, below; the band of a fit."""
         load, measured = (np.asarray(self.data[n], dtype=float) for n in (self.load, choice))
         model = self.at(load, **values)[choice]

@@ -15,7 +15,7 @@ def ticket(N, Z, S, h_waiter):
 
 
 def lock_and_disk(N, D_lock, D_disk, Z=0.5):
-    return networks.solve([networks.queue(D_lock), networks.queue(D_disk)], N.astype(int), Z).X
+    return networks.solve([networks.queue(D_lock), networks.queue(D_disk)], N.astype(int), Z)
 
 
 MODELS = {
@@ -37,7 +37,7 @@ def test_any_model_shows_what_it_gives_where_the_sliders_are(kind):
         choice = shown.choice.value
         assert values[name] == slider.value
         here = model(shown.axis[-1:], **values)
-        here = getattr(here, choice) if hasattr(here, "_fields") else here
+        here = getattr(here, choice, here)
         text = shown.readout(choice, **values)
         assert text.startswith(f"{choice} = {here[0]:.4g} at {shown.load} = {shown.axis[-1]:.4g};")
 
@@ -76,7 +76,8 @@ def test_a_fit_starts_at_its_estimates_with_its_measurements():
     assert shown.axis[-1] > runs["N"].max()
 
 
-def test_a_named_tuple_offers_its_results():
+def test_several_results_are_offered():
+    assert explore(lock_and_disk).choice.options == ("X", "R")
     shown = explore(*MODELS["lock"][:1])
     assert shown.choice.options == ("X", "Q", "share")
     shown.choice.value = "share"
@@ -89,6 +90,7 @@ def test_a_named_tuple_offers_its_results():
         (lambda: explore(lambda N, colour: N), "colour is unknown"),
         (lambda: explore(scaling.usl_throughput, sgima=0.1), "sgima is unknown, expected one of N"),
         (lambda: explore(scaling.usl_throughput, sigma=(0, 0.5, 0.9)), "sigma starts at 0.9"),
+        (lambda: explore(lambda N, S: 3.0), "gives nothing along N"),
     ],
 )
 def test_what_cannot_be_explored_is_told(call, told):
