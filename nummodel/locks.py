@@ -19,11 +19,14 @@ Held against simulations of the protocols (`tests/protocol.py`, half-widths abou
 
 | lock | error of X | where |
 |---|---|---|
-| queue, shards, sleeping without a switch | exact, to the half-width | |
-| ticket | -4 % to 0 | worst near N_sat: here who comes during a hold prolongs it |
-| test-and-set | -9 % to 0 | as ticket; -2 % where it is full |
+| queue | -1 % to +1 % | a hand-over takes a constant time |
+| shards, readers and writers who do not think | exact, to the half-width | |
+| ticket | -5 % to 0 | worst near N_sat: here who comes during a hold prolongs it |
+| test-and-set | -1 % to +5 % | worst near N_sat; to +10 % where nodes are answered in turn |
 | cohort | -1 % to +2 % | eight nodes |
-| readers and writers | -1 % to +5 % | with think times; exact without |
+| readers and writers who think | -1 % to +6 % | |
+| sleeping, who is woken takes a processor | -3 % to +3 % | exact without a switch |
+| sleeping, who is woken waits for one | -3 % to +16 % | worst with more threads than processors |
 """
 
 from collections.abc import Callable
@@ -131,7 +134,8 @@ def tas_grant(n, S, h=0.0, h_remote=0.0, nodes=1, h_waiter=0.0):
 
     The release comes after the requests of the n - 1 waiters, `h_waiter` each. They are answered
     node by node, so that the line crosses once for every node where there is one of the n:
-    nodes (1 - (1 - 1/nodes)^n) on average, and not at all if all are where it is.
+    nodes (1 - (1 - 1/nodes)^n) on average, and not at all if all are where it is. The releasing
+    node comes last: if nodes are answered in turn, the line comes back to it more often.
 
     >>> tas_grant(n=[1, 2, 100], S=1.0, h_remote=0.4, nodes=2)
     array([1.2, 1.5, 1.8])
@@ -256,8 +260,9 @@ def preempted_waiting(lamda, S, cv2, on, away, cv2_v):
     array([ 0.111, 13.   ])
 
     With processors overcommitted by a factor 1 + x, as in a capped or shared partition, away is
-    x on. Avi-Itzhak and Naor (1963), Some queuing problems with the
-    service station subject to breakdown, model B.
+    x on, and those who wait may be away as well: see `partition` for what that changes.
+    Avi-Itzhak and Naor (1963), Some queuing problems with the service station subject to breakdown,
+    model B.
     """
     mean = S * (1 + away / on)
     square = S**2 * (1 + cv2) * (1 + away / on) ** 2 + S / on * away**2 * (1 + cv2_v)
@@ -267,6 +272,9 @@ def preempted_waiting(lamda, S, cv2, on, away, cv2_v):
 @station
 def blocking_grant(n, S, switch):
     """Waiters sleep: each grant to one of them waits for a context `switch`.
+
+    Who is woken takes a processor at once. Where it waits for one until a thread blocks, nobody
+    uses the lock meanwhile: `solve` is then up to 16 % too high.
 
     >>> blocking_grant(n=[1, 2, 9], S=1.0, switch=0.5)
     array([1. , 1.5, 1.5])

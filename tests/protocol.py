@@ -32,9 +32,9 @@ def run(protocol, N, Z, S, rng, uses, nodes=1, **costs):
         if holding is None or (events and events[0][0] < free_at):
             now, thread = heapq.heappop(events)
             lock.arrive(thread, thread % nodes)
+            released = None
         else:
-            now = free_at
-            heapq.heappush(events, (now + think(), holding))
+            now, released = free_at, holding
             holding, done = None, done + 1
             if done == warm:
                 start = now
@@ -42,8 +42,10 @@ def run(protocol, N, Z, S, rng, uses, nodes=1, **costs):
             _, thread = heapq.heappop(events)
             lock.arrive(thread, thread % nodes)
         if holding is None and lock.waiting():
-            holding, cost = lock.hand_over()
+            holding, cost = lock.hand_over(None if released is None else released % nodes)
             free_at = now + cost + rng.expovariate(1 / S)
+        if released is not None:  # who had it does not ask again before the next one has it
+            heapq.heappush(events, (now + think(), released))
     return uses / (now - start)
 
 
@@ -66,53 +68,59 @@ class Fifo:
         self.at = node
         return cost
 
-    def hand_over(self):
+    def hand_over(self, released):
+        """Who is next, and the seconds until then; `released` on that node, or found free."""
         thread, node = self.queue.pop(0)
         return thread, self.transfer(node)
 
 
 class Ticket(Fifo):
-    """All waiters read the line after a release, in any order, each read taking `read`."""
+    """All waiters read the line after a release, in any order, one after another."""
 
     def __init__(self, rng, nodes, read=0.0, **costs):
         super().__init__(rng, nodes, **costs)
         self.read = read
 
-    def hand_over(self):
-        readers = list(self.queue)
+    def hand_over(self, released):
+        readers, seconds = [thread for thread, _ in self.queue], 0.0
         self.rng.shuffle(readers)
-        before = readers.index(self.queue[0])
-        thread, cost = super().hand_over()
-        return thread, cost + before * self.read
+        for thread in readers:
+            if thread == self.queue[0][0]:
+                break
+            seconds += self.read
+        thread, cost = super().hand_over(released)
+        return thread, seconds + cost
 
 
 class TestAndSet(Fifo):
-    """Each waiter has asked for the line; the release asks last, and then the next one has it.
+    """Each waiter keeps asking for the line to write it; the release asks last, then any has it.
 
-    Requests are answered node by node, those of the line's own node first; every answer takes
-    `write`, and `remote - local` more where the line crosses.
+    Requests are answered one after another, node by node from where the line is, the releasing one
+    `last` or in turn. Each takes `write`, and `remote - local` more if the line crosses.
     """
 
     __test__ = False
 
-    def __init__(self, rng, nodes, write=0.0, **costs):
+    def __init__(self, rng, nodes, write=0.0, last=True, **costs):
         super().__init__(rng, nodes, **costs)
-        self.write = write
+        self.write, self.last = write, last
 
-    def hand_over(self):
-        asking = {node for _, node in self.queue}
-        order = [n % self.nodes for n in range(self.at, self.at + self.nodes)]
-        visits = [node for node in order if node in asking]
-        cost, at = self.local, self.at
-        for node in visits:
-            cost += (self.remote - self.local) * (node != at)
-            at = node
-        if len(visits) > 1 and visits[0] == self.at:  # back to where the release is waiting
-            cost += self.remote - self.local
-        cost += self.write * (len(self.queue) - 1)
-        winner = self.rng.randrange(len(self.queue))
-        thread, self.at = self.queue.pop(winner)
-        return thread, cost
+    def crossing(self, node):
+        return self.transfer(node) - self.local
+
+    def hand_over(self, released):
+        seconds = 0.0
+        if released is not None:
+            asking = [node for _, node in self.queue]
+            at = self.at = self.rng.choice(
+                asking
+            )  # they pull the line from each other all the time
+            last = released if self.last and released != at else None
+            for node in sorted(asking, key=lambda node: (node == last, (node - at) % self.nodes)):
+                seconds += self.crossing(node) + self.write
+            seconds += self.crossing(released)
+        thread, node = self.queue.pop(self.rng.randrange(len(self.queue)))
+        return thread, seconds + self.transfer(node)
 
 
 class Cohort(Fifo):
@@ -122,7 +130,7 @@ class Cohort(Fifo):
         super().__init__(rng, nodes, **costs)
         self.batch, self.row = batch, 0
 
-    def hand_over(self):
+    def hand_over(self, released):
         here = [i for i, (_, node) in enumerate(self.queue) if node == self.at]
         away = [i for i, (_, node) in enumerate(self.queue) if node != self.at]
         if here and (self.row < self.batch or not away):
@@ -202,23 +210,92 @@ def preempted(lamda, S, on, away, runs=10, uses=30_000):
     return mean(samples), half_width(samples)
 
 
-def sleepers(N, c, Z, S, switch, runs=10, uses=6000):
-    """Waiters sleep: those who are ready think on c processors, less the holder's."""
+def sleepers(N, c, Z, S, switch, at_once, runs=10, uses=6000):
+    """Threads on c processors that block: a lock goes to who slept longest, and that one is woken.
+
+    A processor that takes up another thread needs `switch` for it. Who blocks leaves its processor
+    to the next of the run queue; who is woken takes that of a thinking thread, which goes to the
+    head of that queue, `at_once`, or else waits at its end.
+    """
     samples = []
     for seed in range(runs):
         rng = random.Random(seed)
-        queue, now, done, start, leaves = 0, 0.0, 0, 0.0, float("inf")
+        left = [rng.expovariate(1 / Z) for _ in range(N)]  # seconds until it asks, or lets go
+        events, until = [], {}  # until when each thread on a processor has something to do
+        ready, asleep, holder, done, start, now = list(range(N)), [], None, 0, 0.0, 0.0
+
+        def run_on(thread, cost, now, until=until, events=events, left=left):
+            until[thread] = now + cost + left[thread]
+            heapq.heappush(events, (until[thread], thread))
+
         while done < uses + uses // 10:
-            thinking = min(N - queue, c - (queue > 0))
-            comes = now + rng.expovariate(thinking / Z) if thinking else float("inf")
-            now = min(comes, leaves)
-            if comes < leaves:
-                queue += 1
-                if queue == 1:
-                    leaves = now + rng.expovariate(1 / S)
-            else:
-                queue, done = queue - 1, done + 1
+            while ready and len(until) < c:
+                run_on(ready.pop(0), switch, now)
+            at, thread = heapq.heappop(events)
+            if until.get(thread) != at:
+                continue  # its processor was taken away meanwhile
+            now = at
+            if thread == holder:
+                done, holder = done + 1, asleep.pop(0) if asleep else None
                 start = now if done == uses // 10 else start
-                leaves = now + switch + rng.expovariate(1 / S) if queue else float("inf")
+                left[thread] = rng.expovariate(1 / Z)
+                run_on(thread, 0.0, now)
+                if holder is not None:
+                    ready.insert(0 if at_once else len(ready), holder)
+                    if at_once and len(until) == c:
+                        off = rng.choice(sorted(until))
+                        left[off] = min(until.pop(off) - now, left[off])  # less if it had begun
+                        ready.insert(1, off)
+                continue
+            left[thread] = rng.expovariate(1 / S)
+            if holder is None:
+                holder = thread
+                run_on(thread, 0.0, now)
+            else:
+                asleep.append(thread)
+                del until[thread]
         samples.append(uses / (now - start))
     return mean(samples), half_width(samples)
+
+
+def overcommitted(N, c, S, rate, in_turn, runs=10, uses=10_000):
+    """N logical processors, each running for 1 on average and away for x = N/c - 1 times as long.
+
+    Either each comes back by itself, or c real ones take them `in_turn`. Who runs, and neither
+    holds the lock nor spins, asks for it at `rate`; who asks spins, on and off a processor, until
+    it runs and the lock is free; who holds it needs S of running. Gives requests per time, the mean
+    number that spin, and the half-width of that.
+    """
+    asked, spinning = [], []
+    for seed in range(runs):
+        rng = random.Random(seed)
+        running, away, spinners, holder = list(range(c)), list(range(c, N)), set(), None
+        now, requests, spun = 0.0, 0, 0.0
+        while requests < uses:
+            done = (holder in running) / S
+            ask, leave = len(running) * rate, len(running)
+            back = 0.0 if in_turn else len(away) / (N / c - 1)
+            step = rng.expovariate(done + ask + leave + back)
+            now, spun = now + step, spun + step * len(spinners)
+            what = rng.random() * (done + ask + leave + back)
+            if what < done:
+                holder = None
+            elif what < done + ask:
+                thread = rng.choice(running)
+                if thread != holder and thread not in spinners:
+                    requests += 1
+                    spinners.add(thread)
+            else:
+                leaves = what < done + ask + leave
+                if leaves:
+                    away.append(running.pop(rng.randrange(len(running))))
+                if in_turn:
+                    running.append(away.pop(0))
+                elif not leaves:
+                    running.append(away.pop(rng.randrange(len(away))))
+            if holder is None and spinners:
+                holder = next((thread for thread in running if thread in spinners), None)
+                spinners.discard(holder)
+        asked.append(requests / now)
+        spinning.append(spun / now)
+    return mean(asked), mean(spinning), half_width(spinning)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nummodel import locks, networks, outlook, partition, queueing
+from nummodel import locks, networks, outlook, queueing
 
 COSTS = {"h": 0.1, "h_remote": 0.4}
 LINES = {"local": 0.1, "remote": 0.4}
@@ -19,39 +19,39 @@ LINES = {"local": 0.1, "remote": 0.4}
 SYSTEMS = [(10, 1, 9.0), (20, 2, 2.0), (16, 4, 30.0), (48, 8, 20.0), (48, 8, 100.0)]
 
 
-def agrees(model, simulated, error=0.0):
-    """Within the half-width of the simulation, and `error` of the model."""
+def agrees(model, simulated, low=0.0, high=0.0):
+    """Between the errors of the model that are published, and the simulation's half-width more."""
     value, half = simulated
-    assert half < 0.015 * value
-    assert abs(model - value) < half + error * value, (model, value, half)
+    assert half < 0.02 * value
+    assert low - half / value < model / value - 1 < high + half / value, (model, value, half)
 
 
 # --- the protocols ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("N, nodes, Z", SYSTEMS)
-def test_queue_lock_is_exact(N, nodes, Z):
+def test_queue_lock(N, nodes, Z):
     model = locks.solve(lambda n: locks.queue_grant(n, 1.0, nodes=nodes, **COSTS), N, Z).X
-    # A hand-over is not exponential, which matters where it is long against the hold time.
-    agrees(model, protocol.throughput(protocol.Fifo, N, Z, 1.0, nodes=nodes, **LINES), 0.01)
+    agrees(model, protocol.throughput(protocol.Fifo, N, Z, 1.0, nodes=nodes, **LINES), -0.01, 0.01)
 
 
 @pytest.mark.parametrize("N, nodes, Z", SYSTEMS)
 def test_ticket_lock(N, nodes, Z):
-    """Within 5 %: those who come during a hold slow it down in the model, not in the protocol."""
+    """Those who come during a hold slow it down in the model, not in the protocol."""
     grant = {"nodes": nodes, "h_waiter": 0.05} | COSTS
     model = locks.solve(lambda n: locks.ticket_grant(n, 1.0, **grant), N, Z).X
     simulated = protocol.throughput(protocol.Ticket, N, Z, 1.0, nodes=nodes, read=0.1, **LINES)
-    agrees(model, simulated, 0.05)
+    agrees(model, simulated, low=-0.05)
 
 
-@pytest.mark.parametrize("N, nodes, Z", SYSTEMS)
-def test_test_and_set(N, nodes, Z):
-    """Within 10 %, near the knee; within 3 % where the lock is full."""
+@pytest.mark.parametrize("N, nodes, Z", [*SYSTEMS, (16, 4, 15.0)])
+@pytest.mark.parametrize("last, error", [(True, 0.05), (False, 0.10)])
+def test_test_and_set(N, nodes, Z, last, error):
     grant = {"nodes": nodes, "h_waiter": 0.1} | COSTS
-    system = locks.solve(lambda n: locks.tas_grant(n, 1.0, **grant), N, Z)
-    simulated = protocol.throughput(protocol.TestAndSet, N, Z, 1.0, nodes=nodes, write=0.1, **LINES)
-    agrees(system.X, simulated, 0.03 if system.share > 0.8 else 0.10)
+    model = locks.solve(lambda n: locks.tas_grant(n, 1.0, **grant), N, Z).X
+    costs = {"write": 0.1, "last": last, "runs": 10, "uses": 3000} | LINES
+    simulated = protocol.throughput(protocol.TestAndSet, N, Z, 1.0, nodes=nodes, **costs)
+    agrees(model, simulated, -0.01, error)
 
 
 @pytest.mark.parametrize("N, nodes, Z", SYSTEMS)
@@ -60,13 +60,13 @@ def test_cohort_lock(N, nodes, Z):
         lambda n: locks.cohort_grant(n, 1.0, nodes=nodes, batch=20, **COSTS), N, Z
     ).X
     simulated = protocol.throughput(protocol.Cohort, N, Z, 1.0, nodes=nodes, batch=20, **LINES)
-    agrees(model, simulated, 0.03)
+    agrees(model, simulated, -0.01, 0.02)
 
 
 @pytest.mark.parametrize("N, m, Z", [(20, 4, 9.0), (80, 13, 9.0), (30, 2, 40.0)])
 def test_shards_are_exact(N, m, Z):
     model = locks.solve(locks.sharded_grant(lambda n: 1.0, m, N), N, Z).X
-    agrees(model, protocol.sharded(N, Z, 1.0, m), 0.002)
+    agrees(model, protocol.sharded(N, Z, 1.0, m))
 
 
 @pytest.mark.parametrize("N, w", [(10, 0.1), (10, 0.5), (5, 0.02)])
@@ -80,7 +80,7 @@ def test_readers_and_writers_who_come_back_at_once_are_exact(N, w):
 )
 def test_readers_and_writers_who_think(N, Z, w):
     model = locks.solve(lambda n: locks.shared_grant(n, 1.0, w), N, Z).X
-    agrees(model, protocol.readers_writers(N, Z, 1.0, w), 0.06)
+    agrees(model, protocol.readers_writers(N, Z, 1.0, w), -0.01, 0.06)
 
 
 @pytest.mark.parametrize("lamda, on, away", [(0.3, 20.0, 5.0), (0.1, 50.0, 50.0)])
@@ -91,17 +91,25 @@ def test_preempted_holders_are_exact(lamda, on, away):
     assert model == pytest.approx(simulated, abs=half)
 
 
-@pytest.mark.parametrize("N, c, switch", [(16, 8, 0.0), (16, 8, 0.4), (64, 8, 0.3), (8, 8, 0.5)])
-def test_sleepers(N, c, switch):
+@pytest.mark.parametrize("at_once, error", [(True, 0.03), (False, 0.16)])
+@pytest.mark.parametrize(
+    "N, c, switch", [(16, 8, 0.0), (16, 8, 0.4), (64, 8, 0.3), (9, 8, 0.3), (8, 8, 0.5)]
+)
+def test_sleepers(N, c, switch, at_once, error):
+    """In the model who is woken takes a processor at once."""
     model = locks.solve(lambda n: locks.blocking_grant(n, 1.0, switch), N, 10.0, c).X
-    agrees(model, protocol.sleepers(N, c, 10.0, 1.0, switch), 0.02 if switch else 0.002)
+    simulated = protocol.sleepers(N, c, 10.0, 1.0, switch, at_once)
+    if at_once and not switch:
+        agrees(model, simulated)
+    else:
+        agrees(model, simulated, -0.03, error)
 
 
 @pytest.mark.parametrize("N", [2, 8, 40])
 def test_delegation(N):
     """One line for the request holds the server up, one for the answer its client."""
     simulated = protocol.throughput(protocol.Fifo, N - 1, 9.1, 1.0, local=0.1)
-    agrees(locks.delegated(N, 9.0, 1.0, 0.1).X, simulated, 0.012)
+    agrees(locks.delegated(N, 9.0, 1.0, 0.1).X, simulated, -0.01, 0.01)
 
 
 # --- exact relatives --------------------------------------------------------------------------
@@ -215,33 +223,6 @@ def test_preempted_is_pollaczek_khinchine_when_nobody_is_away():
     never = locks.preempted_waiting(**given, on=1.0, away=0.0, cv2_v=1.0)
     assert never == pytest.approx(queueing.mg1_waiting(**given))
     assert locks.preempted_waiting(**given, on=1.0, away=1.0, cv2_v=1.0) == np.inf
-
-
-@settings(deadline=None)
-@given(
-    N=st.integers(2, 64),
-    over=st.floats(1.0, 10.0),
-    g=st.floats(0, 5),
-    logs=st.tuples(st.floats(-5, -2), st.floats(-12, -8), st.floats(-1, 2)),
-)
-def test_a_capped_partition_uses_its_cap(N, over, g, logs):
-    c, (D0, k, v) = N / over, (10.0**log for log in logs)
-    given = {"N": N, "c": c, "D0": D0, "g": g, "k": k, "v": v}
-    X = partition.throughput(**given) * c / N
-    spinning = partition.spin_at_cap(**given) * N
-    assert X * D0 + g * spinning * c / N == pytest.approx(c)
-    assert spinning == pytest.approx(N * partition.spin(N, v * X, c, k))
-
-
-def test_spinning_is_the_wait_for_a_preempted_holder_whose_hold_is_short():
-    """The error is that of the utilisation, vacations included, and goes to zero with it."""
-    lamda, x, on = 1e3, 4.0, 1e-2
-    for S in (1e-6, 1e-8, 1e-10):
-        for cv2_v in (0.0, 1.0, 4.0):
-            W = locks.preempted_waiting(lamda, S, 1.0, on, x * on, cv2_v)
-            short = partition.spin(10, lamda, 2, k=S * on * (1 + cv2_v) / 2)
-            rho = lamda * S * (1 + x)
-            assert short == pytest.approx(lamda * W / 10, rel=2 * rho + S / on)
 
 
 def test_break_even():
