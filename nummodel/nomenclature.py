@@ -63,7 +63,7 @@ QUANTITIES = {
     "on": Quantity(r"t_\mathrm{on}", "s", "time that a holder keeps its processor, mean"),
     "away": Quantity(r"t_\mathrm{away}", "s", "time that a preempted holder is away, mean"),
     "v": Quantity("v", "-", "requests for the lock of a transaction"),
-    "k": Quantity("k", "s^2", "wait for a holder that is taken away: S t_on (1 + c_v^2)/2"),
+    "nu": Quantity(r"\nu", "1/s", "how often a running processor is taken away"),
     "g": Quantity("g", "-", "processor time lost for each second of it that is spun"),
     "spin": Quantity("Q_w/N", "-", "share of the processors that spin", 0.0, 1.0),
     "switch": Quantity(r"t_\mathrm{switch}", "s", "context switch"),
