@@ -55,6 +55,9 @@ def report(notebooks, given, sweep, params, jobs, output, timeout, force, no_exe
     except OSError as error:
         click.echo(f"nummodel: {output / 'index.html'}: {error.strerror}, not renewed", err=True)
         sys.exit(1)
+    except KeyboardInterrupt:
+        click.echo("nummodel: interrupted: the same command goes on from there", err=True)
+        raise
     kept = sum(outcome.kept for outcome in outcomes)
     if kept:
         left = "nothing to do" if kept == len(outcomes) else f"{len(outcomes) - kept} executed"

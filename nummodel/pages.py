@@ -2,21 +2,19 @@
 
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
 from nummodel import claims, results
 from nummodel.notebook import parameters
-
-if TYPE_CHECKING:
-    from nummodel.report import Outcome
-    from nummodel.runs import Run
+from nummodel.results import Outcome
+from nummodel.runs import Run
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
 WIDGET_STATE = "application/vnd.jupyter.widget-state+json"
 
 
-def page(outcome: "Outcome") -> str:
+def page(outcome: Outcome) -> str:
     """The page of one run."""
     from nbformat import from_dict
 
@@ -32,7 +30,7 @@ def page(outcome: "Outcome") -> str:
     return _template("page.html.j2").render(body=body, outcome=outcome, exercises=exercises)
 
 
-def index(outcomes: list["Outcome"]) -> str:
+def index(outcomes: list[Outcome]) -> str:
     """The page that lists all runs and every claim, audits apart from the rest.
 
     Runs of the same notebook make a table, which a click on a head sorts.
@@ -53,14 +51,14 @@ def index(outcomes: list["Outcome"]) -> str:
     )
 
 
-def _beside(outcomes: list["Outcome"]) -> dict[str, Any]:
+def _beside(outcomes: list[Outcome]) -> dict[str, Any]:
     """The runs of one notebook as the rows of a table, with defaults where nothing was given."""
     told, found = results.told(outcomes), results.varying(outcomes)
     known = parameters(outcomes[0].run.notebook) if told else {}
     rows = []
     for o in outcomes:
         given = [(o.run.parameters.get(n, known[n].default.strip("\"'")), n) for n in told]
-        checked = results.checked(o)
+        checked = o.checked
         held = f"{sum(c['ok'] for c in checked)} of {len(checked)}" if checked else "none"
         rows.append((o, given, held, [o.records.get(n, "") for n in found]))
     return {"outcomes": outcomes, "told": told, "found": found, "rows": rows}
@@ -127,7 +125,7 @@ def _formula_as_mathml(output: Any) -> None:
         )
 
 
-def _label(run: "Run") -> str:
+def _label(run: Run) -> str:
     """A run in few words: the number of its notebook, and what it was told."""
     number, _, _ = run.notebook.stem.partition("-")
     told = ", ".join(f"{name} = {value}" for name, value in run.parameters.items())

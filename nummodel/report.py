@@ -8,19 +8,16 @@ done, comes last.
 
 import json
 import sys
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed, wait
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import suppress
-from dataclasses import dataclass
 from errno import EISDIR
-from functools import cached_property
 from pathlib import Path
 from threading import Event
-from time import perf_counter
-from typing import Any
+from time import perf_counter, sleep
 
-from nummodel import claims
 from nummodel.errors import InputError
-from nummodel.notebook import KERNEL, papermill, read, summary
+from nummodel.notebook import KERNEL, papermill, read
+from nummodel.results import Outcome, table
 from nummodel.runs import Run, find, notebooks, plan
 
 __all__ = ["Outcome", "Run", "carry_out", "execute_run", "find", "notebooks", "plan", "report"]
@@ -28,47 +25,6 @@ __all__ = ["Outcome", "Run", "carry_out", "execute_run", "find", "notebooks", "p
 STAMP = "nummodel_run"  # an executed notebook's metadata that tell how its run went
 SUMMARIES = ("claims.json", "index.html", "results.csv")
 TIMEOUT = 600.0
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What came of a run: the executed notebook; `error` is empty if it ran to its end."""
-
-    run: Run
-    notebook: Any
-    seconds: float
-    error: str
-    kept: bool = False  # from an earlier report
-    paged: bool = True  # has a page, to which the index can link
-
-    @cached_property
-    def claims(self) -> list[dict]:
-        return list(claims.collected(self.notebook))
-
-    @property
-    def held(self) -> bool:
-        """Whether it ran to its end and every claim held."""
-        return not self.error and all(claim["ok"] for claim in self.claims)
-
-    @property
-    def records(self) -> dict[str, Any]:
-        """The recorded values by their names."""
-        return {c["what"]: c["model"] for c in self.claims if c["kind"] == "record"}
-
-    @property
-    def title(self) -> str:
-        """The question that is the notebook's title."""
-        return summary(self.notebook)[0]
-
-    @property
-    def answer(self) -> str:
-        """The paragraph that answers it, as markdown."""
-        return summary(self.notebook)[1]
-
-    @property
-    def found(self) -> str:
-        """What a run with parameters of its own recorded as its answer, or nothing."""
-        return self.records.get("answer", "") if self.run.parameters else ""
 
 
 def report(
@@ -137,8 +93,9 @@ def _all(runs: list[Run], work, jobs: int, done: dict[Run, Outcome], stopped: Ev
             stopped.set()
             pool.shutdown(wait=False, cancel_futures=True)
             # Again and again, since a kernel may just be starting.
-            while wait(futures, timeout=0.2).not_done:
+            while not all(future.done() for future in futures):
                 _end_kernels()
+                sleep(0.2)
             done |= {run: _outcome(f, run) for f, run in futures.items() if _went_well(f)}
             raise
 
@@ -157,7 +114,7 @@ def carry_out(run: Run, timeout: float = TIMEOUT) -> Outcome:
     # Loopback needs no encryption; unasked, ipykernel warns of that in every notebook.
     config = Config(KernelManager={"transport_encryption": "auto"})
     start, error = perf_counter(), ""
-    notebook = read(run.notebook)
+    notebook, key = read(run.notebook), run.key  # of what is executed, should it change meanwhile
     try:
         notebook = papermill().execute_notebook(
             notebook,
@@ -181,17 +138,19 @@ def carry_out(run: Run, timeout: float = TIMEOUT) -> Outcome:
         error = f"TimeoutError: not at its end after {timeout:g} s"
     except Exception as failure:  # a dead kernel: this run fails, the others go on
         error = f"{type(failure).__name__}: {failure}"
-    return Outcome(run, notebook, perf_counter() - start, error)
+    seconds = perf_counter() - start
+    stamp = {"seconds": seconds, "error": error, "parameters": run.parameters, "key": key}
+    notebook.metadata[STAMP] = stamp
+    return Outcome(run, notebook, seconds, error)
 
 
 def keep(outcome: Outcome, folder: Path) -> Outcome:
     """Write an outcome's page and executed notebook."""
-    run = outcome.run
-    stamp = {"seconds": outcome.seconds, "error": outcome.error, "parameters": run.parameters}
-    outcome.notebook.metadata[STAMP] = stamp | {"key": run.key}
-    text = json.dumps(outcome.notebook, indent=1, ensure_ascii=False)
-    _paged(outcome, folder)
-    write(folder / f"{run.name}.ipynb", text + "\n")
+    from nummodel import pages
+
+    text = json.dumps(outcome.notebook, indent=1, ensure_ascii=False) + "\n"
+    name = outcome.run.name
+    write(folder, {f"{name}.html": pages.page(outcome), f"{name}.ipynb": text})
     return outcome
 
 
@@ -221,33 +180,33 @@ def reuse_run(run: Run, folder: Path) -> Outcome:
 
 def summarise(outcomes: list[Outcome], folder: Path) -> None:
     """Write the index, claims.json and results.csv, unless all outcomes are indexed already."""
-    from nummodel import results
-
-    table = results.table(outcomes)
-    if all(outcome.kept for outcome in outcomes) and _is_there(table, folder):
+    lines = table(outcomes)
+    if all(outcome.kept for outcome in outcomes) and _is_there(lines, folder):
         return
     from nummodel import pages
 
     found = [{"run": o.run.name, **claim} for o in outcomes for claim in o.claims]
-    write(folder / "claims.json", json.dumps(found, indent=1) + "\n")
-    write(folder / "index.html", pages.index(outcomes))
-    write(folder / "results.csv", table)
+    texts = json.dumps(found, indent=1) + "\n", pages.index(outcomes), lines
+    write(folder, dict(zip(SUMMARIES, texts, strict=True)))
 
 
-def write(path: Path, text: str) -> None:
-    """Write a file whole or not at all."""
-    part = path.with_name(f".{path.name}.part")
+def write(folder: Path, texts: dict[str, str]) -> None:
+    """Write files whole, all of them or none."""
+    parts = {folder / f".{name}.part": folder / name for name in texts}
     try:
-        part.write_text(text, encoding="utf-8")
-        part.replace(path)
+        for part, text in zip(parts, texts.values(), strict=True):
+            part.write_text(text, encoding="utf-8")
+        for part, path in parts.items():
+            part.replace(path)
     finally:
-        part.unlink(missing_ok=True)
+        for part in parts:
+            part.unlink(missing_ok=True)
 
 
 def _paged(outcome: Outcome, folder: Path) -> Outcome:
     from nummodel import pages
 
-    write(folder / f"{outcome.run.name}.html", pages.page(outcome))
+    write(folder, {f"{outcome.run.name}.html": pages.page(outcome)})
     return outcome
 
 
@@ -264,14 +223,11 @@ def _went_well(future: Future) -> bool:
     return not future.cancelled() and future.exception() is None
 
 
-def _is_there(table: str, folder: Path) -> bool:
-    """Whether `folder` was summarised with this very table, which is written last."""
-    try:
-        return all((folder / name).exists() for name in SUMMARIES) and table == (
-            folder / "results.csv"
-        ).read_text(encoding="utf-8")
-    except ValueError:
+def _is_there(lines: str, folder: Path) -> bool:
+    """Whether `folder` was summarised with these very lines, which comes last."""
+    if not all((folder / name).exists() for name in SUMMARIES):
         return False
+    return (folder / "results.csv").read_bytes() == lines.encode()
 
 
 def _end_kernels() -> None:

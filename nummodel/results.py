@@ -1,15 +1,64 @@
-"""Several runs beside each other: what they were told and what they found."""
+"""What came of runs, and several beside each other: what they were told and what they found."""
 
 import csv
 from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
 from io import StringIO
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from nummodel.report import Outcome
+from nummodel import claims
+from nummodel.notebook import summary
+from nummodel.runs import Run
 
 
-def table(outcomes: list["Outcome"]) -> str:
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a run: the executed notebook; `error` is empty if it ran to its end."""
+
+    run: Run
+    notebook: Any
+    seconds: float
+    error: str
+    kept: bool = False  # from an earlier report
+    paged: bool = True  # has a page, to which the index can link
+
+    @cached_property
+    def claims(self) -> list[dict]:
+        return list(claims.collected(self.notebook))
+
+    @property
+    def checked(self) -> list[dict]:
+        """The claims without what was merely recorded."""
+        return [claim for claim in self.claims if claim["kind"] != "record"]
+
+    @property
+    def held(self) -> bool:
+        """Whether it ran to its end and every claim held."""
+        return not self.error and all(claim["ok"] for claim in self.claims)
+
+    @property
+    def records(self) -> dict[str, Any]:
+        """The recorded values by their names."""
+        return {c["what"]: c["model"] for c in self.claims if c["kind"] == "record"}
+
+    @property
+    def title(self) -> str:
+        """The question that is the notebook's title."""
+        return summary(self.notebook)[0]
+
+    @property
+    def answer(self) -> str:
+        """The paragraph that answers it, as markdown."""
+        return summary(self.notebook)[1]
+
+    @property
+    def found(self) -> str:
+        """What a run with parameters of its own recorded as its answer, or nothing."""
+        return self.records.get("answer", "") if self.run.parameters else ""
+
+
+def table(outcomes: list[Outcome]) -> str:
     """One line a run, as CSV: parameters, status, time, claims that hold, and what it recorded.
 
     An interval takes two columns, since no program reads it in one.
@@ -22,30 +71,29 @@ def table(outcomes: list["Outcome"]) -> str:
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow([*head, *(f"parameter {name}" for name in names), *recorded])
     for outcome, values in zip(outcomes, found, strict=True):
-        claims = checked(outcome)
-        line: list[Any] = [outcome.run.name, outcome.run.notebook.stem, status(outcome)]
-        line += [f"{outcome.seconds:.2f}", len(claims), sum(c["ok"] for c in claims), outcome.error]
+        checked = outcome.checked
+        line: list[Any] = [
+            outcome.run.name,
+            outcome.run.notebook.stem,
+            "failed" if outcome.error else "executed",
+        ]
+        line += [
+            f"{outcome.seconds:.2f}",
+            len(checked),
+            sum(c["ok"] for c in checked),
+            outcome.error,
+        ]
         line += [_text(outcome.run.parameters.get(name)) for name in names]
         writer.writerow(line + [_text(values.get(name)) for name in recorded])
     return out.getvalue()
 
 
-def status(outcome: "Outcome") -> str:
-    """How a run went, in one word."""
-    return "failed" if outcome.error else "executed"
-
-
-def checked(outcome: "Outcome") -> list[dict]:
-    """The claims of a run without what it merely recorded."""
-    return [claim for claim in outcome.claims if claim["kind"] != "record"]
-
-
-def told(outcomes: list["Outcome"]) -> list[str]:
+def told(outcomes: list[Outcome]) -> list[str]:
     """The parameters that some of the runs were given."""
     return _names(o.run.parameters for o in outcomes)
 
 
-def varying(outcomes: list["Outcome"]) -> list[str]:
+def varying(outcomes: list[Outcome]) -> list[str]:
     """The recorded values that are not the same in all runs that reached them."""
     recorded = [o.records for o in outcomes]
     return [

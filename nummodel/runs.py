@@ -40,7 +40,7 @@ class Run:
         >>> Run(Path("11-zvm.ipynb"), {"train": [6, 12], "law": "usl"}).name
         '11-zvm,train=6+12,law=usl'
         >>> Run(Path("21-yours.ipynb"), {"file": "../Mine.csv"}).name
-        '21-yours,file=..-mine.csv,2b1a19'
+        '21-yours,file=..-mine.csv,5206c2'
         """
         words = {name: _word(value) for name, value in self.parameters.items()}
         name = ",".join([self.notebook.stem, *(f"{n}={word}" for n, word in words.items())])
@@ -50,7 +50,7 @@ class Run:
         name = ",".join([self.notebook.stem, *(f"{n}={word}" for n, word in plain.items())])
         return f"{name[:LONGEST]},{sha256(_json(self.parameters)).hexdigest()[:6]}"
 
-    @cached_property
+    @property
     def key(self) -> str:
         """What the outcome follows from, hashed: notebook, parameters, package, data.
 
@@ -125,7 +125,7 @@ def listed(path: Path) -> list[Run]:
         text = path.read_text(encoding="utf-8")
         # Everything as it is written, since the notebook says of what type it is.
         items = yaml.load(text, yaml.BaseLoader)
-        lines = [node.start_mark.line + 1 for node in yaml.compose(text).value] if items else []
+        nodes = yaml.compose(text).value if isinstance(items, list) else []
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", "not text in UTF-8")
         raise InputError(f"{path}: {reason}, expected a YAML file") from None
@@ -133,26 +133,27 @@ def listed(path: Path) -> list[Run]:
         mark = getattr(error, "problem_mark", None)
         where = f"{path}:{mark.line + 1}" if mark else f"{path}"
         raise InputError(f"{where}: not YAML, expected a list of runs") from None
-    if not isinstance(items, list) or not items:
+    if not nodes:
         raise InputError(f"{path}: no list, expected runs with a notebook and parameters each")
     runs = []
-    for item, line in zip(items, lines, strict=True):
+    for item, node in zip(items, nodes, strict=True):
         try:
             runs += _one(item)
         except InputError as error:
-            raise InputError(f"{path}:{line}: {error}") from None
+            raise InputError(f"{path}:{node.start_mark.line + 1}: {error}") from None
     return _apart(runs)
 
 
 def _one(item: Any) -> list[Run]:
     fields = set(item) if isinstance(item, dict) else set()
-    if not {"notebook"} <= fields <= {"notebook", "parameters"}:
+    name = item["notebook"] if {"notebook"} <= fields <= {"notebook", "parameters"} else None
+    if not isinstance(name, str):
         raise InputError("no run, expected a notebook and, where it has any, parameters")
     given = item.get("parameters") or {}
     if not isinstance(given, dict):
         raise InputError(f"parameters {given!r}, expected name: value")
     texts = [f"[{', '.join(map(str, v))}]" if isinstance(v, list) else v for v in given.values()]
-    return plan([item["notebook"]], [f"{n}={text}" for n, text in zip(given, texts, strict=True)])
+    return plan([name], [f"{n}={text}" for n, text in zip(given, texts, strict=True)])
 
 
 def _apart(runs: list[Run]) -> list[Run]:
