@@ -14,6 +14,7 @@ from errno import EISDIR
 from pathlib import Path
 from threading import Event
 from time import perf_counter, sleep
+from typing import Any
 
 from nummodel.errors import InputError
 from nummodel.notebook import KERNEL, papermill, read
@@ -124,14 +125,16 @@ def carry_out(run: Run, timeout: float = TIMEOUT) -> Outcome:
             kernel_name=KERNEL,
             language="python",
         )
-        NotebookClient(
+        client = NotebookClient(
             notebook,
             config=config,
             kernel_name=KERNEL,
             timeout_func=lambda cell: max(0.1, start + timeout - perf_counter()),
             # Asked politely, a kernel that has run its last cell takes another second.
             shutdown_kernel="immediate",
-        ).execute()
+        )
+        _start(client)
+        client.execute()
     except CellExecutionError as failure:
         error = f"{failure.ename}: {failure.evalue}"
     except CellTimeoutError:
@@ -142,6 +145,19 @@ def carry_out(run: Run, timeout: float = TIMEOUT) -> Outcome:
     stamp = {"seconds": seconds, "error": error, "parameters": run.parameters, "key": key}
     notebook.metadata[STAMP] = stamp
     return Outcome(run, notebook, seconds, error)
+
+
+def _start(client: Any) -> None:
+    """Start a kernel, up to three times: what it is told to listen on may just have been taken."""
+    for attempt in range(3):
+        client.create_kernel_manager()
+        client.start_new_kernel()
+        try:
+            client.start_new_kernel_client()
+            return
+        except RuntimeError:  # it died before it answered
+            if attempt == 2:
+                raise
 
 
 def keep(outcome: Outcome, folder: Path) -> Outcome:
