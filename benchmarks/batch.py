@@ -39,7 +39,9 @@ def main() -> None:
         ratios.append(took / floor)
         print(f"{len(planned)} runs: {took:.1f} s; the same again: {again:.2f} s")
         print(f"{len(planned)} kernels that only import: {floor:.1f} s; ratio {ratios[-1]:.2f}")
-    print(f"load {os.getloadavg()[0]:.1f}; ratio, median of {rounds}: {median(ratios):.2f}; goal 1.25")
+    print(
+        f"load {os.getloadavg()[0]:.1f}; ratio, median of {rounds}: {median(ratios):.2f}; goal 1.25"
+    )
 
 
 def report(planned: list[runs.Run], folder: Path) -> float:
@@ -58,7 +60,9 @@ def report(planned: list[runs.Run], folder: Path) -> float:
 
 def modules_of(name: str) -> str:
     """A statement that imports what is loaded when the notebook has run."""
-    code = [cell.source for cell in notebook.read(runs.find(name)).cells if cell.cell_type == "code"]
+    code = [
+        cell.source for cell in notebook.read(runs.find(name)).cells if cell.cell_type == "code"
+    ]
     wanted = "print('MODULES', *(n for n in sorted(set(sys.modules) - before) if '.' in n or n))"
     source = "\n".join(["import sys", "before = set(sys.modules)", *code, wanted])
     loaded = in_kernel(source).rpartition("MODULES ")[2].split()
@@ -78,7 +82,7 @@ def in_kernel(source: str) -> str:
     """What a kernel of its own prints when it executes this."""
     from jupyter_client.manager import start_new_kernel
 
-    manager, client = start_new_kernel(kernel_name=notebook.KERNEL)
+    manager, client = start_new_kernel(kernel_name=notebook.KERNEL, stderr=subprocess.DEVNULL)
     printed = []
 
     def note(message: dict) -> None:

@@ -57,7 +57,9 @@ def _beside(outcomes: list[Outcome]) -> dict[str, Any]:
     known = parameters(outcomes[0].run.notebook) if told else {}
     rows = []
     for o in outcomes:
-        given = [(o.run.parameters.get(n, known[n].default.strip("\"'") or "none"), n) for n in told]
+        given = [
+            (o.run.parameters.get(n, known[n].default.strip("\"'") or "none"), n) for n in told
+        ]
         checked = o.checked
         held = f"{sum(c['ok'] for c in checked)} of {len(checked)}" if checked else "none"
         rows.append((o, given, held, [o.records.get(n, "") for n in found]))
