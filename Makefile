@@ -13,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE PYTHONPATH
 export UV_SYSTEM_CERTS := 1
 INSTALL = $(BIN)/uv pip install --quiet --python $(BIN)/python --constraint requirements.lock
 
-.PHONY: help report test lab lint lock wheel test-ui bench coverage simulate networks picture clean
+.PHONY: help report test lab lint lock wheel test-ui bench batch coverage simulate networks picture clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 20
@@ -39,6 +39,9 @@ wheel: $(VENV)/run  ## build dist/*.whl, data and notebooks included
 
 bench: $(VENV)/bench  ## measure set-up, speed, and other tools, into benchmarks/RESULTS.md
 	@$(BIN)/python benchmarks/run.py
+
+batch: $(VENV)/test  ## 40 runs beside 40 kernels that only import (a few minutes)
+	@$(BIN)/python benchmarks/batch.py
 
 coverage: $(VENV)/test  ## do the intervals cover what they say? (SEED=2026, half an hour)
 	@$(BIN)/python benchmarks/coverage.py --seed $(SEED)

@@ -129,7 +129,7 @@ def record(name: str, value: Any) -> None:
 
 def collected(notebook: Any) -> Iterator[dict]:
     """The claims and records in the outputs of an executed notebook, in order."""
-    for cell in notebook.cells:
+    for cell in notebook["cells"]:
         for output in cell.get("outputs", []):
             claim = output.get("data", {}).get(MIME)
             if claim:

@@ -22,25 +22,49 @@ def cli() -> None:
 @cli.command()
 @click.argument("notebooks", nargs=-1, metavar="[NOTEBOOK ...]")
 @click.option("-p", "given", multiple=True, metavar="NAME=VALUE", help="Set a parameter.")
+@click.option("--sweep", multiple=True, metavar="NAME=V1,V2,...", help="A run for each value.")
+@click.option("--params", metavar="FILE.yaml", type=click.Path(path_type=Path), help="Runs listed.")
 @click.option("--jobs", default=2, show_default=True, type=click.IntRange(1), help="At a time.")
 @click.option("--output", default="report", show_default=True, type=click.Path(path_type=Path))
+@click.option(
+    "--timeout",
+    default=600.0,
+    show_default=True,
+    type=click.FloatRange(0, min_open=True),
+    metavar="SECONDS",
+    help="A run that takes longer has failed.",
+)
+@click.option("--force", is_flag=True, help="Also what is there already, and would be the same.")
 @click.option("--no-execute", is_flag=True, help="Only make pages of what was executed before.")
-def report(notebooks, given, jobs, output, no_execute) -> None:
-    """Execute notebooks (all, if none is named) and write their pages and an index.
+def report(notebooks, given, sweep, params, jobs, output, timeout, force, no_execute) -> None:
+    """Execute notebooks (all, if none is named) and write their pages, an index and results.csv.
 
-    A notebook is named by its number, its name or its path.
+    A notebook is named by its number, its name or its path. Several --sweep give every
+    combination. --params lists runs, as in: - {notebook: 11, parameters: {train: [6, 12]}}
+
+    A run that OUTPUT holds already is skipped, so the same command goes on where one was stopped.
     """
     from nummodel import report as room
+    from nummodel import runs
 
-    if no_execute and given:
-        raise InputError("--no-execute takes runs as they were made, expected no -p")
-    outcomes = room.report(room.plan(list(notebooks), list(given)), output, jobs, not no_execute)
-    for outcome in outcomes:
-        if outcome.error:
-            first_line = outcome.error.partition("\n")[0]
-            click.echo(f"nummodel: {outcome.run.name}: {first_line}", err=True)
+    if params and (notebooks or given or sweep):
+        raise InputError("--params lists whole runs, expected no notebook, -p or --sweep beside it")
+    asked = runs.listed(params) if params else runs.plan(list(notebooks), given, sweep)
+    try:
+        outcomes = room.report(asked, output, jobs, not no_execute, force, timeout)
+    except OSError as error:
+        click.echo(f"nummodel: {output / 'index.html'}: {error.strerror}, not renewed", err=True)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        click.echo("nummodel: interrupted: the same command goes on from there", err=True)
+        raise
+    kept = sum(outcome.kept for outcome in outcomes)
+    if kept:
+        left = "nothing to do" if kept == len(outcomes) else f"{len(outcomes) - kept} executed"
+        told = f"{kept} of {len(outcomes)} runs were there already (--force runs them again)"
+        click.echo(f"nummodel: {left}: {told}", err=True)
     click.echo(output / "index.html")
-    sys.exit(any(o.error or not all(c["ok"] for c in o.claims) for o in outcomes))
+    sys.exit(not all(outcome.held for outcome in outcomes))
 
 
 @cli.command("list")
@@ -65,9 +89,9 @@ def list_(what) -> None:
 
 
 def _notebooks():
-    from nummodel import notebook, report
+    from nummodel import notebook, runs
 
-    for path in report.notebooks():
+    for path in runs.notebooks():
         yield path.stem, notebook.summary(notebook.read(path))[0]
         for parameter in notebook.parameters(path).values():
             yield f"  -p {parameter.name}={parameter.default}", parameter.help

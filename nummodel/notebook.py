@@ -42,20 +42,35 @@ def read(path: Path) -> Any:
 
 def summary(notebook: Any) -> tuple[str, str]:
     """The question that is a notebook's title, and the paragraph that answers it."""
-    text = next((c.source for c in notebook.cells if c.cell_type == "markdown"), "")
+    text = next((c["source"] for c in notebook["cells"] if c["cell_type"] == "markdown"), "")
     title, _, rest = text.partition("\n")
     return title.lstrip("# ").strip(), rest.strip().partition("\n\n")[0].replace("\n", " ")
 
 
 def parameters(path: Path) -> dict[str, Parameter]:
     """What a notebook can be told, from its cell tagged `parameters`."""
-    notebook = read(path)
-    notebook.metadata.setdefault("kernelspec", {"name": KERNEL, "display_name": "Python 3"})
-    notebook.metadata.setdefault("language_info", {"name": "python"})
-    return {
-        name: Parameter(name, p["inferred_type_name"], p["default"], p["help"])
-        for name, p in papermill().inspect_notebook(notebook).items()
-    }
+    cells = read(path)["cells"]
+    tagged = (c["source"] for c in cells if "parameters" in c["metadata"].get("tags", []))
+    source = next(tagged, "")
+    lines = source.encode().splitlines()
+    try:
+        statements = ast.parse(source).body
+    except SyntaxError:
+        return {}
+    found = {}
+    for line in statements:
+        if isinstance(line, ast.Assign):
+            target, kind, value = line.targets[0], None, line.value
+        elif isinstance(line, ast.AnnAssign) and line.value:
+            target, kind, value = line.target, line.annotation, line.value
+        else:
+            continue
+        if isinstance(target, ast.Name):
+            default = ast.get_source_segment(source, value) or ""
+            rest = lines[(line.end_lineno or 0) - 1][line.end_col_offset :].decode()
+            type_ = ast.unparse(kind) if kind else ""
+            found[target.id] = Parameter(target.id, type_, default, rest.strip(" ;#"))
+    return found
 
 
 def value_of(parameter: Parameter, text: str) -> Any:

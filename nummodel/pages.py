@@ -2,18 +2,19 @@
 
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import Any
+from urllib.parse import quote
 
-from nummodel import claims
-
-if TYPE_CHECKING:
-    from nummodel.report import Outcome
+from nummodel import claims, results
+from nummodel.notebook import parameters
+from nummodel.results import Outcome
+from nummodel.runs import Run
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
 WIDGET_STATE = "application/vnd.jupyter.widget-state+json"
 
 
-def page(outcome: "Outcome") -> str:
+def page(outcome: Outcome) -> str:
     """The page of one run."""
     from nbformat import from_dict
 
@@ -29,15 +30,40 @@ def page(outcome: "Outcome") -> str:
     return _template("page.html.j2").render(body=body, outcome=outcome, exercises=exercises)
 
 
-def index(outcomes: list["Outcome"]) -> str:
-    """The page that lists all runs and every claim, audits apart from the rest."""
+def index(outcomes: list[Outcome]) -> str:
+    """The page that lists all runs and every claim, audits apart from the rest.
+
+    Runs of the same notebook make a table, which a click on a head sorts.
+    """
     rows = [(o, c) for o in outcomes for c in o.claims]
     groups = {
         "Claims": [r for r in rows if r[1]["kind"] not in ("audit", "record")],
         "Audits": [r for r in rows if r[1]["kind"] == "audit"],
         "Recorded values": [r for r in rows if r[1]["kind"] == "record"],
     }
-    return _template("index.html.j2").render(outcomes=outcomes, groups=groups)
+    by_notebook: dict[Any, list[Outcome]] = {}
+    for outcome in outcomes:
+        by_notebook.setdefault(outcome.run.notebook, []).append(outcome)
+    notebooks = [_beside(of_notebook) for of_notebook in by_notebook.values()]
+    swept = len(notebooks) < len(outcomes)
+    return _template("index.html.j2").render(
+        outcomes=outcomes, notebooks=notebooks, groups=groups, swept=swept
+    )
+
+
+def _beside(outcomes: list[Outcome]) -> dict[str, Any]:
+    """The runs of one notebook as the rows of a table, with defaults where nothing was given."""
+    told, found = results.told(outcomes), results.varying(outcomes)
+    known = parameters(outcomes[0].run.notebook) if told else {}
+    rows = []
+    for o in outcomes:
+        given = [
+            (o.run.parameters.get(n, known[n].default.strip("\"'") or "none"), n) for n in told
+        ]
+        checked = o.checked
+        held = f"{sum(c['ok'] for c in checked)} of {len(checked)}" if checked else "none"
+        rows.append((o, given, held, [o.records.get(n, "") for n in found]))
+    return {"outcomes": outcomes, "told": told, "found": found, "rows": rows}
 
 
 def mathml(latex: str, display: str = "inline") -> str:
@@ -101,6 +127,13 @@ def _formula_as_mathml(output: Any) -> None:
         )
 
 
+def _label(run: Run) -> str:
+    """A run in few words: the number of its notebook, and what it was told."""
+    number, _, _ = run.notebook.stem.partition("-")
+    told = ", ".join(f"{name} = {value}" for name, value in run.parameters.items())
+    return f"{number if number.isdigit() else run.notebook.stem} {told}".strip()
+
+
 @cache
 def _template(name: str):
     from jinja2 import Environment, FunctionLoader
@@ -110,6 +143,9 @@ def _template(name: str):
     loader = FunctionLoader(lambda n: (folder / n).read_text(encoding="utf-8"))
     environment = Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
     environment.filters["show"] = claims.show
+    environment.filters["href"] = lambda name: quote(f"{name}.html", safe=",=+")
+    environment.filters["label"] = _label
+    environment.filters["first_line"] = lambda text: text.partition("\n")[0]
     environment.filters["prose"] = _prose
     environment.globals["code_css"] = HtmlFormatter(style="default").get_style_defs(".highlight")
     return environment.get_template(name)

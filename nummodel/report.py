@@ -1,198 +1,228 @@
-"""Notebooks become executed notebooks and pages, in parallel.
+"""Runs become executed notebooks and pages, in parallel; what is there already is kept.
 
-Every step is a plain function: `plan` turns what was asked for into runs and refuses what cannot
-run, `execute` carries out one run, `report` does all of them and writes the index.
+Every step is a plain function: `carry_out` executes one run, `execute_run` puts what came of it
+into a folder, `report` does all of them and writes the index. What a killed report leaves behind
+is whole, since files appear by being renamed, and the notebook, by which a run is known to be
+done, comes last.
 """
 
 import json
+import sys
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from dataclasses import dataclass, field
+from contextlib import suppress
 from errno import EISDIR
-from functools import cached_property
 from pathlib import Path
-from time import perf_counter
+from threading import Event
+from time import perf_counter, sleep
 from typing import Any
 
-from nummodel import claims, data
 from nummodel.errors import InputError
-from nummodel.notebook import KERNEL, papermill, parameters, read, summary, value_of
+from nummodel.notebook import KERNEL, papermill, read
+from nummodel.results import Outcome, table
+from nummodel.runs import Run, find, notebooks, plan
+
+__all__ = ["Outcome", "Run", "carry_out", "execute_run", "find", "notebooks", "plan", "report"]
 
 STAMP = "nummodel_run"  # an executed notebook's metadata that tell how its run went
-MARKER = "papermill-error-cell-tag"
+SUMMARIES = ("claims.json", "index.html", "results.csv")
+TIMEOUT = 600.0
 
 
-@dataclass(frozen=True)
-class Run:
-    """One notebook with one set of parameters."""
+def report(
+    runs: list[Run],
+    folder: Path,
+    jobs: int,
+    execute: bool = True,
+    force: bool = False,
+    timeout: float = TIMEOUT,
+) -> list[Outcome]:
+    """Carry out `runs`, `jobs` at a time, and write pages, index and results to `folder`.
 
-    notebook: Path
-    parameters: dict[str, Any] = field(default_factory=dict, hash=False)
-
-    @property
-    def name(self) -> str:
-        return self.notebook.stem
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What came of a run: the executed notebook; `error` is empty if it ran to its end."""
-
-    run: Run
-    notebook: Any
-    seconds: float
-    error: str
-
-    @cached_property
-    def claims(self) -> list[dict]:
-        return list(claims.collected(self.notebook))
-
-    @property
-    def title(self) -> str:
-        """The question that is the notebook's title."""
-        return summary(self.notebook)[0]
-
-    @property
-    def answer(self) -> str:
-        """The paragraph that answers it, as markdown."""
-        return summary(self.notebook)[1]
-
-    @property
-    def found(self) -> str:
-        """What a run with parameters of its own recorded as its answer, or nothing."""
-        recorded = (claim["model"] for claim in self.claims if claim["what"] == "answer")
-        return next(recorded, "") if self.run.parameters else ""
-
-
-def notebooks() -> list[Path]:
-    """The collection, in order."""
-    return sorted((data.HOME / "notebooks").glob("[0-9]*.ipynb"))
-
-
-def find(name: str) -> Path:
-    """The notebook with this number ("11"), name or path. Raises InputError."""
-    for path in notebooks():
-        if name in (path.stem, path.name) or name.zfill(2) == path.stem.partition("-")[0]:
-            return path
-    path = Path(name)
-    if path.suffix == ".ipynb" and path.is_file():
-        return path
-    names = ", ".join(p.stem for p in notebooks())
-    raise InputError(f"{name}: no such notebook, expected a path or one of: {names}")
-
-
-def plan(names: list[str], given: list[str]) -> list[Run]:
-    """Runs of the named notebooks (all, if none is named) with the parameters "name=value".
-
-    A parameter goes to every notebook that has it. Raises InputError for a notebook that is not
-    there, two of the same name, a parameter that none of them has, and a value of another type
-    than the default's or outside the range of the quantity that it is named after.
+    A run that `folder` holds already, with the same notebook, parameters, package and data, is
+    kept, unless `force`. With `execute=False`, the notebooks that earlier reports left in `folder`
+    are made into pages again. A run that takes more than `timeout` seconds has failed. Raises
+    InputError if `folder` cannot be written, and OSError if the index could not, at the end.
+    Interrupted, it ends the kernels and indexes what is done.
     """
-    paths = list(dict.fromkeys(find(name) for name in names)) or notebooks()
-    for path in paths:
-        if path.stem == "index" or [other.stem for other in paths].count(path.stem) > 1:
-            raise InputError(f"{path}: expected a notebook with a name of its own, and not 'index'")
-    known = {path: parameters(path) for path in paths}
-    values: dict[Path, dict] = {path: {} for path in paths}
-    for item in given:
-        name, equals, text = item.partition("=")
-        if not equals:
-            raise InputError(f"parameter {item!r}, expected name=value")
-        takers = [path for path in paths if name in known[path]]
-        if not takers:
-            names_ = sorted({n for path in paths for n in known[path]})
-            raise InputError(f"unknown parameter {name!r}, expected one of: {', '.join(names_)}")
-        for path in takers:
-            values[path][name] = value_of(known[path][name], text)
-    return [Run(path, values[path]) for path in paths]
-
-
-def report(runs: list[Run], folder: Path, jobs: int, execute: bool = True) -> list[Outcome]:
-    """Carry out `runs`, `jobs` at a time, and write pages, index and claims.json to `folder`.
-
-    With `execute=False`, the notebooks that an earlier report left in `folder` are made into pages
-    again. Raises InputError if `folder` cannot be written.
-    """
-    from tqdm import tqdm
-
-    from nummodel import pages
-
     _refuse_unwritable(folder)
     for run in runs:
         if (folder / f"{run.name}.ipynb").resolve() == run.notebook.resolve():
             raise InputError(f"{folder}: holds the notebook {run.name}, expected another folder")
-    job, done = execute_run if execute else reuse_run, {}
-    with ThreadPoolExecutor(jobs) as pool, tqdm(total=len(runs), unit="notebook") as bar:
-        futures = {pool.submit(job, run, folder): run for run in runs}
-        try:
-            for future in as_completed(futures):
-                run = futures[future]
-                done[run] = _outcome(future, run)
-                bar.set_postfix_str(run.name)
-                bar.update()
-        except KeyboardInterrupt:
-            pool.shutdown(wait=False, cancel_futures=True)
-            _end_kernels()
-            raise
-    outcomes = [done[run] for run in runs]
-    found = [{"run": o.run.name, **claim} for o in outcomes for claim in o.claims]
-    write(folder / "claims.json", json.dumps(found, indent=1) + "\n")
-    write(folder / "index.html", pages.index(outcomes))
+    kept = {run: finished(run, folder) for run in runs} if execute and not force else {}
+    done = {run: outcome for run, outcome in kept.items() if outcome}
+    stopped = Event()
+
+    def work(run: Run) -> Outcome:
+        if not execute:
+            return reuse_run(run, folder)
+        outcome = carry_out(run, timeout)
+        if stopped.is_set():
+            raise InterruptedError
+        return keep(outcome, folder)
+
+    try:
+        _all([run for run in runs if run not in done], work, jobs, done, stopped)
+    finally:
+        missing = "interrupted before it was done"
+        outcomes = [
+            done.get(run) or Outcome(run, read(run.notebook), 0.0, missing, paged=False)
+            for run in runs
+        ]
+        summarise(outcomes, folder)
     return outcomes
 
 
-def execute_run(run: Run, folder: Path) -> Outcome:
-    """Execute one notebook into `folder` and make its page; a failure is part of the outcome."""
+def _all(runs: list[Run], work, jobs: int, done: dict[Run, Outcome], stopped: Event) -> None:
+    """Do the work of all runs, and put each outcome into `done` as soon as it is there."""
+    if not runs:
+        return
+    from tqdm import tqdm
+
+    with ThreadPoolExecutor(jobs) as pool, tqdm(total=len(runs), unit="notebook") as bar:
+        futures: dict[Future, Run] = {}
+        try:
+            futures |= {pool.submit(work, run): run for run in runs}
+            for future in as_completed(futures):
+                run = futures[future]
+                done[run] = outcome = _outcome(future, run)
+                if outcome.error:
+                    told = outcome.error.partition("\n")[0]
+                    bar.write(f"nummodel: {run.name}: {told}", file=sys.stderr)
+                bar.set_postfix_str(run.name)
+                bar.update()
+        except KeyboardInterrupt:
+            stopped.set()
+            pool.shutdown(wait=False, cancel_futures=True)
+            # Again and again, since a kernel may just be starting.
+            while not all(future.done() for future in futures):
+                _end_kernels()
+                sleep(0.2)
+            done |= {run: _outcome(f, run) for f, run in futures.items() if _went_well(f)}
+            raise
+
+
+def execute_run(run: Run, folder: Path, timeout: float = TIMEOUT) -> Outcome:
+    """Execute one notebook into `folder`, with its page; a failure is part of the outcome."""
+    return keep(carry_out(run, timeout), folder)
+
+
+def carry_out(run: Run, timeout: float = TIMEOUT) -> Outcome:
+    """Execute one notebook, up to the cell that fails."""
+    from nbclient import NotebookClient
+    from nbclient.exceptions import CellExecutionError, CellTimeoutError
     from traitlets.config import Config
 
-    library = papermill()
-    part = folder / f".{run.name}.part.ipynb"
-    # Loopback needs no encryption; unasked, ipykernel warns of that in every notebook. A kernel
-    # that has run its last cell has nothing to save: asked politely it takes another second.
-    config = Config(
-        KernelManager={"transport_encryption": "auto"},
-        NotebookClient={"shutdown_kernel": "immediate"},
-    )
-    options = {"progress_bar": False, "kernel_name": KERNEL, "language": "python"}
-    options |= {"request_save_on_cell_execute": False, "autosave_cell_every": 0}
+    # Loopback needs no encryption; unasked, ipykernel warns of that in every notebook.
+    config = Config(KernelManager={"transport_encryption": "auto"})
     start, error = perf_counter(), ""
+    notebook, key = read(run.notebook), run.key  # of what is executed, should it change meanwhile
     try:
-        library.execute_notebook(run.notebook, part, run.parameters, config=config, **options)
-    except library.PapermillExecutionError as failure:
+        notebook = papermill().execute_notebook(
+            notebook,
+            None,
+            run.parameters,
+            prepare_only=True,
+            kernel_name=KERNEL,
+            language="python",
+        )
+        client = NotebookClient(
+            notebook,
+            config=config,
+            kernel_name=KERNEL,
+            timeout_func=lambda cell: max(0.1, start + timeout - perf_counter()),
+            # Asked politely, a kernel that has run its last cell takes another second.
+            shutdown_kernel="immediate",
+        )
+        _start(client)
+        client.execute()
+    except CellExecutionError as failure:
         error = f"{failure.ename}: {failure.evalue}"
-    except Exception as failure:  # a dead kernel, a full disk: this run fails, the others go on
+    except CellTimeoutError:
+        error = f"TimeoutError: not at its end after {timeout:g} s"
+    except Exception as failure:  # a dead kernel: this run fails, the others go on
         error = f"{type(failure).__name__}: {failure}"
     seconds = perf_counter() - start
-    notebook = read(part if part.exists() else run.notebook)
-    # The marker that papermill puts above a failed notebook; the page has its own.
-    notebook.cells = [c for c in notebook.cells if MARKER not in c.metadata.get("tags", [])]
-    notebook.metadata[STAMP] = {"seconds": seconds, "error": error, "parameters": run.parameters}
-    write(folder / f"{run.name}.ipynb", json.dumps(notebook, indent=1, ensure_ascii=False) + "\n")
-    part.unlink(missing_ok=True)
-    return _paged(Outcome(run, notebook, seconds, error), folder)
+    stamp = {"seconds": seconds, "error": error, "parameters": run.parameters, "key": key}
+    notebook.metadata[STAMP] = stamp
+    return Outcome(run, notebook, seconds, error)
+
+
+def _start(client: Any) -> None:
+    """Start a kernel, up to three times: what it is told to listen on may just have been taken."""
+    for attempt in range(3):
+        client.create_kernel_manager()
+        client.start_new_kernel()
+        try:
+            client.start_new_kernel_client()
+            return
+        except RuntimeError:  # it died before it answered
+            if attempt == 2:
+                raise
+
+
+def keep(outcome: Outcome, folder: Path) -> Outcome:
+    """Write an outcome's page and executed notebook."""
+    from nummodel import pages
+
+    text = json.dumps(outcome.notebook, indent=1, ensure_ascii=False) + "\n"
+    name = outcome.run.name
+    write(folder, {f"{name}.html": pages.page(outcome), f"{name}.ipynb": text})
+    return outcome
+
+
+def finished(run: Run, folder: Path) -> Outcome | None:
+    """What an earlier report left of this very run, if it ran to its end and has its page."""
+    if not (folder / f"{run.name}.html").exists():
+        return None
+    try:
+        notebook = json.loads((folder / f"{run.name}.ipynb").read_text(encoding="utf-8"))
+        stamp = notebook["metadata"][STAMP]
+        if stamp["error"] or stamp["key"] != run.key:
+            return None
+        return Outcome(run, notebook, stamp["seconds"], "", kept=True)
+    except (OSError, ValueError, LookupError, TypeError):
+        return None  # none of ours, or of an older version
 
 
 def reuse_run(run: Run, folder: Path) -> Outcome:
-    """The outcome of a run that an earlier report left in `folder`."""
+    """The outcome of a run that an earlier report left in `folder`, with a new page."""
     executed = folder / f"{run.name}.ipynb"
     if not executed.exists():
         return _paged(Outcome(run, read(run.notebook), 0.0, "not executed"), folder)
     notebook = read(executed)
     stamp = notebook.metadata.get(STAMP, {})
-    run = Run(run.notebook, stamp.get("parameters", {}))
     return _paged(Outcome(run, notebook, stamp.get("seconds", 0.0), stamp.get("error", "")), folder)
 
 
-def write(path: Path, text: str) -> None:
-    """Write a file whole or not at all."""
-    part = path.with_name(f".{path.name}.part")
-    part.write_text(text, encoding="utf-8")
-    part.replace(path)
+def summarise(outcomes: list[Outcome], folder: Path) -> None:
+    """Write the index, claims.json and results.csv, unless all outcomes are indexed already."""
+    lines = table(outcomes)
+    if all(outcome.kept for outcome in outcomes) and _is_there(lines, folder):
+        return
+    from nummodel import pages
+
+    found = [{"run": o.run.name, **claim} for o in outcomes for claim in o.claims]
+    texts = json.dumps(found, indent=1) + "\n", pages.index(outcomes), lines
+    write(folder, dict(zip(SUMMARIES, texts, strict=True)))
+
+
+def write(folder: Path, texts: dict[str, str]) -> None:
+    """Write files whole, all of them or none."""
+    parts = {folder / f".{name}.part": folder / name for name in texts}
+    try:
+        for part, text in zip(parts, texts.values(), strict=True):
+            part.write_text(text, encoding="utf-8")
+        for part, path in parts.items():
+            part.replace(path)
+    finally:
+        for part in parts:
+            part.unlink(missing_ok=True)
 
 
 def _paged(outcome: Outcome, folder: Path) -> Outcome:
     from nummodel import pages
 
-    write(folder / f"{outcome.run.name}.html", pages.page(outcome))
+    write(folder, {f"{outcome.run.name}.html": pages.page(outcome)})
     return outcome
 
 
@@ -201,14 +231,27 @@ def _outcome(future: Future, run: Run) -> Outcome:
     try:
         return future.result()
     except Exception as failure:  # whatever it is, the other runs go on
-        return Outcome(run, read(run.notebook), 0.0, f"{type(failure).__name__}: {failure}")
+        error = f"{type(failure).__name__}: {failure}"
+        return Outcome(run, read(run.notebook), 0.0, error, paged=False)
+
+
+def _went_well(future: Future) -> bool:
+    return not future.cancelled() and future.exception() is None
+
+
+def _is_there(lines: str, folder: Path) -> bool:
+    """Whether `folder` was summarised with these very lines, which comes last."""
+    if not all((folder / name).exists() for name in SUMMARIES):
+        return False
+    return (folder / "results.csv").read_bytes() == lines.encode()
 
 
 def _end_kernels() -> None:
     import psutil
 
     for child in psutil.Process().children(recursive=True):
-        child.kill()
+        with suppress(psutil.NoSuchProcess):
+            child.kill()
 
 
 def _refuse_unwritable(folder: Path) -> None:
@@ -217,7 +260,7 @@ def _refuse_unwritable(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         probe.touch()
         probe.unlink()
-        for name in ("index.html", "claims.json"):
+        for name in SUMMARIES:
             if (folder / name).is_dir():
                 raise IsADirectoryError(EISDIR, f"{name} is a folder")
     except OSError as error:

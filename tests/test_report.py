@@ -18,7 +18,7 @@ from nummodel.notebook import read
 from nummodel.report import Run
 
 OUTSIDE = re.compile(
-    r"(?:src|href)\s*=\s*[\"']?(?:https?:)?//|url\(\s*[\"']?https?:|@import|<script"
+    r"(?:src|href)\s*=\s*[\"']?(?:https?:)?//|url\(\s*[\"']?https?:|@import|<script[^>]"
 )
 
 
@@ -78,7 +78,7 @@ def test_nothing_half_written_is_left(mixed):
     folder, outcomes = mixed
     expected = {f"{name}.{kind}" for name in outcomes for kind in ("html", "ipynb")}
     written = {path.name for path in folder.iterdir()}
-    assert written <= expected | {"index.html", "claims.json"}
+    assert written <= expected | {"index.html", "claims.json", "results.csv"}
     assert "dying.html" in written
 
 
@@ -94,7 +94,7 @@ def test_parameters_reach_the_notebook(tmp_path):
     runs = report.plan([str(path)], ["size=7"])
     (outcome,) = report.report(runs, tmp_path / "out", jobs=1)
     assert [c["model"] for c in outcome.claims] == [7]
-    assert "size = 7" in (tmp_path / "out" / "shaped.html").read_text()
+    assert "size = 7" in (tmp_path / "out" / "shaped,size=7.html").read_text()
 
 
 def test_pages_are_made_again_without_executing(mixed, tmp_path):

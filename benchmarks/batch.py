@@ -1,0 +1,102 @@
+"""Forty runs, two at a time, beside forty kernels that import the same modules and do nothing.
+
+Run by `make batch`. Prints the wall time of both, measured in turn, their ratio, and how long the
+same command takes when there is nothing left to do.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+
+from nummodel import notebook, runs
+
+SWEEPS = {
+    "01": "sigma=0.01,0.02,0.03,0.04,0.05,0.06,0.07,0.08,0.09,0.1",
+    "02": "rho=0.5,0.55,0.6,0.65,0.7,0.75,0.8,0.85,0.9,0.95",
+    "03": "D_lock=0.03,0.032,0.034,0.036,0.038,0.04,0.042,0.044,0.046,0.048",
+    "11": "level=0.9,0.91,0.92,0.93,0.94,0.95,0.96,0.97,0.98,0.99",
+}
+JOBS = 2
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--rounds", type=int, default=1)
+    rounds = options.parse_args().rounds
+    planned = [run for name, sweep in SWEEPS.items() for run in runs.plan([name], sweep=[sweep])]
+    modules = {name: modules_of(name) for name in SWEEPS}
+    ratios = []
+    for _ in range(rounds):
+        with tempfile.TemporaryDirectory() as folder:
+            took, again = report(planned, Path(folder)), report(planned, Path(folder))
+        floor = kernels([modules[run.notebook.stem[:2]] for run in planned])
+        ratios.append(took / floor)
+        print(f"{len(planned)} runs: {took:.1f} s; the same again: {again:.2f} s")
+        print(f"{len(planned)} kernels that only import: {floor:.1f} s; ratio {ratios[-1]:.2f}")
+    print(
+        f"load {os.getloadavg()[0]:.1f}; ratio, median of {rounds}: {median(ratios):.2f}; goal 1.25"
+    )
+
+
+def report(planned: list[runs.Run], folder: Path) -> float:
+    """Seconds that the command takes for all of them."""
+    listing = folder / "runs.yaml"
+    with open(listing, "w") as file:
+        for run in planned:
+            given = ", ".join(f"{name}: {value}" for name, value in run.parameters.items())
+            file.write(f"- {{notebook: {run.notebook.stem}, parameters: {{{given}}}}}\n")
+    start = perf_counter()
+    command = [sys.executable, "-m", "nummodel", "report", "--params", listing]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    subprocess.run([*command, "--jobs", str(JOBS), "--output", folder / "out"], check=True, **quiet)
+    return perf_counter() - start
+
+
+def modules_of(name: str) -> str:
+    """A statement that imports what is loaded when the notebook has run."""
+    code = [
+        cell.source for cell in notebook.read(runs.find(name)).cells if cell.cell_type == "code"
+    ]
+    wanted = "print('MODULES', *(n for n in sorted(set(sys.modules) - before) if '.' in n or n))"
+    source = "\n".join(["import sys", "before = set(sys.modules)", *code, wanted])
+    loaded = in_kernel(source).rpartition("MODULES ")[2].split()
+    statement = f"import importlib, contextlib\nfor name in {loaded!r}:\n"
+    return statement + "    with contextlib.suppress(Exception): importlib.import_module(name)"
+
+
+def kernels(statements: list[str]) -> float:
+    """Seconds for as many kernels, so many at a time, that execute these and end."""
+    start = perf_counter()
+    with ThreadPoolExecutor(JOBS) as pool:
+        list(pool.map(in_kernel, statements))
+    return perf_counter() - start
+
+
+def in_kernel(source: str) -> str:
+    """What a kernel of its own prints when it executes this."""
+    from jupyter_client.manager import start_new_kernel
+
+    manager, client = start_new_kernel(kernel_name=notebook.KERNEL, stderr=subprocess.DEVNULL)
+    printed = []
+
+    def note(message: dict) -> None:
+        if message["msg_type"] == "stream":
+            printed.append(message["content"]["text"])
+
+    try:
+        reply = client.execute_interactive(source, output_hook=note, timeout=300)
+        assert reply["content"]["status"] == "ok", reply["content"]
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
+    return "".join(printed)
+
+
+if __name__ == "__main__":
+    main()

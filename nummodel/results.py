@@ -1,0 +1,124 @@
+"""What came of runs, and several beside each other: what they were told and what they found."""
+
+import csv
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from io import StringIO
+from typing import Any
+
+from nummodel import claims
+from nummodel.notebook import summary
+from nummodel.runs import Run
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a run: the executed notebook; `error` is empty if it ran to its end."""
+
+    run: Run
+    notebook: Any
+    seconds: float
+    error: str
+    kept: bool = False  # from an earlier report
+    paged: bool = True  # has a page, to which the index can link
+
+    @cached_property
+    def claims(self) -> list[dict]:
+        return list(claims.collected(self.notebook))
+
+    @property
+    def checked(self) -> list[dict]:
+        """The claims without what was merely recorded."""
+        return [claim for claim in self.claims if claim["kind"] != "record"]
+
+    @property
+    def held(self) -> bool:
+        """Whether it ran to its end and every claim held."""
+        return not self.error and all(claim["ok"] for claim in self.claims)
+
+    @property
+    def records(self) -> dict[str, Any]:
+        """The recorded values by their names."""
+        return {c["what"]: c["model"] for c in self.claims if c["kind"] == "record"}
+
+    @property
+    def title(self) -> str:
+        """The question that is the notebook's title."""
+        return summary(self.notebook)[0]
+
+    @property
+    def answer(self) -> str:
+        """The paragraph that answers it, as markdown."""
+        return summary(self.notebook)[1]
+
+    @property
+    def found(self) -> str:
+        """What a run with parameters of its own recorded as its answer, or nothing."""
+        return self.records.get("answer", "") if self.run.parameters else ""
+
+
+def table(outcomes: list[Outcome]) -> str:
+    """One line a run, as CSV: parameters, status, time, claims that hold, and what it recorded.
+
+    An interval takes two columns, since no program reads it in one.
+    """
+    names = told(outcomes)
+    found = [_flat(o.records) for o in outcomes]
+    recorded = _names(found)
+    head = ["run", "notebook", "status", "seconds", "claims", "claims that hold", "error"]
+    out = StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow([*head, *(f"parameter {name}" for name in names), *recorded])
+    for outcome, values in zip(outcomes, found, strict=True):
+        checked = outcome.checked
+        line: list[Any] = [
+            outcome.run.name,
+            outcome.run.notebook.stem,
+            "failed" if outcome.error else "executed",
+        ]
+        line += [
+            f"{outcome.seconds:.2f}",
+            len(checked),
+            sum(c["ok"] for c in checked),
+            outcome.error,
+        ]
+        line += [_text(outcome.run.parameters.get(name)) for name in names]
+        writer.writerow(line + [_text(values.get(name)) for name in recorded])
+    return out.getvalue()
+
+
+def told(outcomes: list[Outcome]) -> list[str]:
+    """The parameters that some of the runs were given."""
+    return _names(o.run.parameters for o in outcomes)
+
+
+def varying(outcomes: list[Outcome]) -> list[str]:
+    """The recorded values that are not the same in all runs that reached them."""
+    recorded = [o.records for o in outcomes]
+    return [
+        name
+        for name in _names(recorded)
+        if len({repr(values[name]) for values in recorded if name in values}) > 1
+    ]
+
+
+def _names(mappings: Iterable[dict[str, Any]]) -> list[str]:
+    return list(dict.fromkeys(name for mapping in mappings for name in mapping))
+
+
+def _flat(records: dict[str, Any]) -> dict[str, Any]:
+    """Intervals as their two ends."""
+    flat: dict[str, Any] = {}
+    for name, value in records.items():
+        if isinstance(value, list) and len(value) == 2:
+            flat |= {f"{name}, low": value[0], f"{name}, high": value[1]}
+        else:
+            flat[name] = value
+    return flat
+
+
+def _text(value: Any) -> Any:
+    if isinstance(value, list):
+        return " ".join(map(str, value))
+    return str(value).lower() if isinstance(value, bool) else value

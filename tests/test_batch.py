@@ -1,0 +1,430 @@
+"""Many runs at once: sweeps, lists of runs, going on where one stopped, and all that can fail."""
+
+import csv
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import nbformat
+import psutil
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+from nummodel import report, results, runs
+from nummodel.errors import InputError
+from nummodel.runs import Run
+
+RECORD = "from nummodel import claims\nclaims.record('square', size**2)\nclaims.record('two', 2)"
+NUMMODEL = (sys.executable, "-m", "nummodel", "report")
+
+
+def notebook(folder, name, *sources, parameters="size: int = 3  # of the thing"):
+    cells = [new_markdown_cell(f"# Is {name} right?\n\nYes."), new_code_cell(parameters)]
+    cells[1].metadata["tags"] = ["parameters"]
+    path = folder / f"{name}.ipynb"
+    nbformat.write(new_notebook(cells=cells + [new_code_cell(s) for s in sources]), path)
+    return path
+
+
+def command(*arguments, cwd, **options):
+    started = subprocess.Popen(
+        [*NUMMODEL, *map(str, arguments)],
+        cwd=cwd,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **options,
+    )
+    return started
+
+
+def finish(started):
+    out, err = started.communicate(timeout=100)
+    assert "cli.py" not in err, err  # a kernel may show a traceback of its own
+    return started.returncode, out, err
+
+
+def table(folder):
+    with open(folder / "results.csv", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def hidden(folder):
+    return [path.name for path in Path(folder).iterdir() if path.name.startswith(".")]
+
+
+# Names and plans
+
+
+def told(planned):
+    return [run.parameters for run in planned]
+
+
+def test_sweeps_make_every_combination(tmp_path):
+    both = notebook(tmp_path, "both", parameters="a: int = 1\nb: list = [1]")
+    one = notebook(tmp_path, "one", parameters="a: int = 1")
+    planned = runs.plan([str(both), str(one)], [], ["b=[1,2],[3],4", "a=5,6"])
+    lists = [[1, 2], [3], [4]]
+    assert told(planned[:6]) == [{"a": a, "b": b} for a in (5, 6) for b in lists]
+    assert told(planned[6:]) == [{"a": 5}, {"a": 6}]
+    assert planned[0].name == "both,a=5,b=1+2"
+    assert len({run.name for run in planned}) == 8
+    assert told(runs.plan([str(one)], [], ["a=5,6,5"])) == [{"a": 5}, {"a": 6}]
+
+
+@pytest.mark.parametrize(
+    "given, sweep, what",
+    [
+        ([], ["c=1,2"], "unknown parameter 'c'"),
+        ([], ["a=1,x"], "parameter a is 'x', expected int"),
+        ([], ["a=1,"], "parameter a is '', expected int"),
+        ([], ["a"], "expected name=value"),
+        (["a=1"], ["a=2,3"], "'a' is given twice"),
+        (["a=1", "a=2"], [], "'a' is given twice"),
+    ],
+)
+def test_sweeps_that_cannot_run_are_refused(tmp_path, given, sweep, what):
+    path = notebook(tmp_path, "one", parameters="a: int = 1")
+    with pytest.raises(InputError, match=what):
+        runs.plan([str(path)], given, sweep)
+
+
+def test_names_are_readable_and_tell_runs_apart():
+    path = Path("01-laws.ipynb")
+    values = [0.5, 1.0, 10, 1e22, True, "usl", [6, 12], ["a", "b"], "", "A", "a", "a/b", "a-b"]
+    names = [Run(path, {"x": value}).name for value in values]
+    assert names[:8] == [
+        f"01-laws,x={word}" for word in ("0.5", "1", "10", "1e+22", "true", "usl", "6+12", "a+b")
+    ]
+    assert len({name.lower() for name in names}) == len(names)
+    long = [Run(path, {"x": f"{'y' * 300}{end}"}).name for end in "ab"]
+    assert long[0] != long[1] and max(map(len, long)) < 140
+    assert Run(path).name == "01-laws"
+
+
+def test_runs_are_listed_in_a_file(tmp_path):
+    path = notebook(tmp_path, "typed", parameters="a: int = 1\nb: list = [1]\nc: str = 'x'")
+    listing = tmp_path / "runs.yaml"
+    listing.write_text(
+        f"- notebook: {path}\n  parameters: {{a: 08, b: [6, x], c: no}}\n"
+        f"- notebook: {path}\n- {{notebook: 01, parameters: {{sigma: 1e-3}}}}\n"
+    )
+    first, plain, law = runs.listed(listing)
+    assert first.parameters == {"a": 8, "b": [6, "x"], "c": "no"}
+    assert plain.parameters == {} and plain.notebook == path
+    assert law.notebook.stem.startswith("01") and law.parameters == {"sigma": 0.001}
+
+
+@pytest.mark.parametrize(
+    "text, what",
+    [
+        ("- {notebook: 01\n", r"runs\.yaml:\d: not YAML"),
+        ("notebook: 01\n", "no list"),
+        ("", "no list"),
+        ("- notebook: 01\n- notebook: 99\n", r"runs\.yaml:2: 99: no such notebook"),
+        ("- 01\n", r"runs\.yaml:1: no run"),
+        ("- {notebook: 01, parameter: {}}\n", "no run"),
+        ("- {notebook: 01, parameters: [1]}\n", "expected name: value"),
+        ("- {notebook: 01, parameters: {sigma: [0.1]}}\n", "expected float"),
+        ("- {notebook: 01, parameters: {sigma: 2}}\n", "at most 1"),
+        ("- {notebook: [01]}\n", "no run"),
+    ],
+)
+def test_lists_that_cannot_run_are_refused(tmp_path, text, what):
+    path = tmp_path / "runs.yaml"
+    path.write_text(text)
+    with pytest.raises(InputError, match=what):
+        runs.listed(path)
+
+
+def test_a_list_that_cannot_be_read_is_refused(tmp_path):
+    with pytest.raises(InputError, match="No such file"):
+        runs.listed(tmp_path / "none.yaml")
+    (tmp_path / "binary.yaml").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(InputError, match="UTF-8"):
+        runs.listed(tmp_path / "binary.yaml")
+
+
+# What is kept
+
+
+def test_a_run_is_known_by_all_that_it_follows_from(tmp_path):
+    path = notebook(tmp_path, "keyed", "size", parameters="size: int = 3\nfile: str = 'none.csv'")
+    mine = tmp_path / "mine.csv"
+    mine.write_text("1")
+
+    def key(**parameters):
+        return Run(path, parameters).key
+
+    seen = [key(), key(size=4), key(file=str(mine)), key(file="other.csv")]
+    assert len(set(seen)) == 4 and seen[0] == key()
+    mine.write_text("2")
+    assert key(file=str(mine)) not in seen
+    notebook(tmp_path, "keyed", "size + 1")
+    assert key() not in seen
+
+
+def test_what_is_there_is_kept_until_something_changes(tmp_path):
+    path, out = notebook(tmp_path, "kept", RECORD), tmp_path / "out"
+    planned = runs.plan([str(path)], [], ["size=4,5"])
+    assert not any(o.kept for o in report.report(planned, out, jobs=2))
+    before = {p: p.stat().st_mtime_ns for p in out.iterdir()}
+    again = report.report(planned, out, jobs=2)
+    assert all(o.kept for o in again) and [o.records["square"] for o in again] == [16, 25]
+    assert {p: p.stat().st_mtime_ns for p in out.iterdir()} == before
+
+    (out / f"{planned[0].name}.html").unlink()
+    assert [o.kept for o in report.report(planned, out, jobs=2)] == [False, True]
+    (out / f"{planned[0].name}.ipynb").write_text("[]")
+    more = runs.plan([str(path)], [], ["size=4,5,6"])
+    assert [o.kept for o in report.report(more, out, jobs=2)] == [False, True, False]
+    assert len(table(out)) == 3
+    assert not report.report(planned[:1], out, jobs=2, force=True)[0].kept
+
+
+def test_results_lie_beside_each_other(tmp_path):
+    path, out = notebook(tmp_path, "beside", RECORD), tmp_path / "out"
+    wide = "from nummodel import claims\nclaims.record('between', (1, 2.5))"
+    other = notebook(tmp_path, "wide", wide, parameters="on: bool = True")
+    planned = runs.plan([str(path), str(other)], ["on=false"], ["size=4,5"])
+    outcomes = report.report(planned, out, jobs=2)
+    first, _, last = table(out)
+    assert (first["run"], first["status"], first["parameter size"]) == (
+        "beside,size=4",
+        "executed",
+        "4",
+    )
+    assert (first["square"], first["two"], first["between, low"]) == ("16", "2", "")
+    assert (last["parameter on"], last["between, low"], last["between, high"]) == (
+        "false",
+        "1",
+        "2.5",
+    )
+    assert results.varying(outcomes[:2]) == ["square"]
+    index = (out / "index.html").read_text()
+    assert 'href="beside,size=4.html"' in index and ">16</td>" in index
+    assert "<script>" in index and "src=" not in index
+
+
+# What can fail
+
+
+def test_each_failure_is_told_and_the_others_finish(tmp_path):
+    """One parameter set that fails, a syntax error, one that never ends, one whose kernel dies."""
+    paths = [
+        notebook(tmp_path, "dividing", "12 / (size - 4)", RECORD),
+        notebook(tmp_path, "malformed", "def broken(:"),
+        notebook(tmp_path, "endless", "print('begun')", "while True: pass"),
+        notebook(tmp_path, "dying", "print('begun')", "import os; os._exit(3)"),
+    ]
+    (tmp_path / "runs.yaml").write_text(
+        "".join(f"- notebook: {p}\n" for p in paths[1:])
+        + "".join(f"- {{notebook: {paths[0]}, parameters: {{size: {s}}}}}\n" for s in (3, 4, 5))
+    )
+    code, out, err = finish(
+        command("--params", "runs.yaml", "--timeout", "4", "--output", "out", cwd=tmp_path)
+    )
+    assert (code, out) == (1, "out/index.html\n")
+    causes = {
+        "malformed": "SyntaxError",
+        "endless": "TimeoutError: not at its end after 4 s",
+        "dying": "DeadKernelError",
+        "dividing,size=4": "ZeroDivisionError: division by zero",
+    }
+    folder = tmp_path / "out"
+    rows = {row["run"]: row for row in table(folder)}
+    index = (folder / "index.html").read_text()
+    for name, cause in causes.items():
+        assert rows[name]["status"] == "failed" and rows[name]["error"].startswith(cause)
+        assert f"nummodel: {name}: {cause}" in err and cause in index
+    assert {n for n, row in rows.items() if row["status"] == "executed"} == {
+        "dividing,size=3",
+        "dividing,size=5",
+    }
+    for name in ("endless", "dying"):
+        assert ">begun" in (folder / f"{name}.html").read_text(), "cells up to the failure"
+    assert hidden(folder) == []
+    # What failed is tried again, what went well is not.
+    code, _, err = finish(
+        command("--params", "runs.yaml", "--timeout", "4", "--output", "out", cwd=tmp_path)
+    )
+    assert code == 1 and "4 executed: 2 of 6 runs were there already" in err
+
+
+def test_a_kernel_that_does_not_start_gets_another_chance(tmp_path, monkeypatch):
+    """As when another process takes its port; the third time, it is told."""
+    (tmp_path / "sitecustomize.py").write_text(
+        "import os, sys\n"
+        "if any('ipykernel' in word for word in sys.orig_argv):\n"
+        "    with open(os.environ['STARTS'], 'a+') as starts:\n"
+        "        starts.write('x')\n"
+        "        starts.seek(0)\n"
+        "        if len(starts.read()) < int(os.environ['GOOD']):\n"
+        "            os._exit(1)\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    path = notebook(tmp_path, "one", RECORD)
+    for good, error in ((2, ""), (9, "RuntimeError: Kernel died before replying to kernel_info")):
+        monkeypatch.setenv("GOOD", str(good))
+        monkeypatch.setenv("STARTS", str(tmp_path / f"starts{good}"))
+        assert report.carry_out(Run(path)).error == error
+
+
+def files(folder, kind):
+    """What runs left, without how long they took."""
+    found = {}
+    for path in folder.glob(f"*.{kind}"):
+        executed = nbformat.read(path, as_version=4)
+        found[path.stem] = [cell.get("outputs") for cell in executed.cells]
+    return found
+
+
+def test_a_killed_report_goes_on_where_it_was(tmp_path):
+    path = notebook(tmp_path, "long", "import time; time.sleep(0.5)", RECORD)
+    sweep = (path, "--sweep", "size=1,2,3,4,5,6")
+    killed = command(*sweep, "--output", "out", cwd=tmp_path)
+    folder = tmp_path / "out"
+    wait_for(lambda: len(list(folder.glob("*.ipynb"))) >= 2)
+    kernels = psutil.Process(killed.pid).children(recursive=True)
+    killed.kill()
+    killed.communicate()
+    done = {p: p.stat().st_mtime_ns for p in folder.glob("*.ipynb") if p.name[0] != "."}
+    assert 2 <= len(done) < 6
+    for whole in done:
+        nbformat.read(whole, as_version=4)
+
+    code, _, err = finish(command(*sweep, "--output", "out", cwd=tmp_path))
+    assert code == 0 and f"{len(done)} of 6 runs were there already" in err
+    assert {p: p.stat().st_mtime_ns for p in done} == done
+    assert finish(command(*sweep, "--output", "undisturbed", cwd=tmp_path))[0] == 0
+    assert files(folder, "ipynb") == files(tmp_path / "undisturbed", "ipynb")
+    claims = [
+        json.loads((tmp_path / f / "claims.json").read_text()) for f in ("out", "undisturbed")
+    ]
+    assert claims[0] == claims[1] and hidden(folder) == []
+
+    code, out, err = finish(command(*sweep, "--output", "out", cwd=tmp_path))
+    assert (code, out) == (0, "out/index.html\n")
+    assert err.startswith("nummodel: nothing to do: 6 of 6 runs were there already")
+    wait_for(lambda: not any(kernel.is_running() for kernel in kernels))
+
+
+def test_an_interrupted_report_keeps_what_is_done(tmp_path):
+    quick = notebook(tmp_path, "quick", RECORD)
+    slow = notebook(tmp_path, "slow", "import time; time.sleep(300)")
+    queued = notebook(tmp_path, "queued", "1")
+    # A background job of a shell ignores SIGINT, and so would whatever this test starts.
+    running = command(
+        *(quick, slow, queued, "--jobs", "1", "--output", "out"),
+        cwd=tmp_path,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    folder = tmp_path / "out"
+    wait_for(lambda: (folder / "quick.ipynb").exists())
+    time.sleep(1)  # into the start of the next kernel, or its long cell; any moment must do
+    running.send_signal(signal.SIGINT)
+    code, out, err = finish(running)
+    assert (code, out) == (130, "")
+    assert err.strip().endswith("goes on from there")
+    status = {row["run"]: row["error"] for row in table(folder)}
+    assert status == {
+        "quick": "",
+        "slow": "interrupted before it was done",
+        "queued": "interrupted before it was done",
+    }
+    left = {path.name for path in folder.iterdir()}
+    assert left == {"quick.ipynb", "quick.html", "index.html", "claims.json", "results.csv"}
+    assert 'href="slow.html"' not in (folder / "index.html").read_text()
+
+
+def limit_files():
+    resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # as an error, then, and not as a signal
+
+
+def test_a_full_disk_is_told_and_the_others_finish(tmp_path):
+    """A file that may not grow further fails as one does on a full disk."""
+    big = notebook(tmp_path, "big", "import random; print(random.randbytes(size).hex())")
+    code, _, err = finish(
+        command(
+            *(big, "--sweep", "size=10,1000000,20", "--output", "out"),
+            cwd=tmp_path,
+            preexec_fn=limit_files,
+        )
+    )
+    assert code == 1 and "nummodel: big,size=1000000: OSError: [Errno 27]" in err
+    folder = tmp_path / "out"
+    assert [row["status"] for row in table(folder)] == ["executed", "failed", "executed"]
+    assert "[Errno 27]" in (folder / "index.html").read_text()
+    assert not list(folder.glob("*1000000*")) and hidden(folder) == []
+
+
+def test_a_small_disk_is_filled_to_the_brim(tmp_path):
+    small = tmp_path / "small"
+    small.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(small)]
+    try:
+        mounted = os.geteuid() == 0 and subprocess.run(mount, capture_output=True).returncode == 0
+    except FileNotFoundError:
+        mounted = False
+    if not mounted:
+        pytest.skip("no tmpfs may be mounted")
+    try:
+        big = notebook(tmp_path, "big", "print('a' * size)")
+        sizes = [f"--sweep=size={','.join(str(100_000 + i) for i in range(7))}"]
+        code, _, err = finish(command(big, *sizes, "--output", small, cwd=tmp_path))
+        assert code == 1 and "No space left on device" in err
+        assert hidden(small) == []
+        for path in small.glob("*.ipynb"):
+            nbformat.read(path, as_version=4)
+        if (small / "index.html").exists():
+            rows = {row["run"]: row["status"] for row in table(small)}
+            assert len(rows) == 7 and set(rows.values()) == {"executed", "failed"}
+            assert "No space left" in (small / "index.html").read_text()
+        else:
+            assert "index.html: No space left on device" in err
+    finally:
+        subprocess.run(["umount", str(small)], check=True)
+
+
+def test_a_folder_whose_summary_cannot_be_written_is_told(tmp_path, monkeypatch):
+    """A disk that is full at the end costs the index, and no traceback."""
+    path = notebook(tmp_path, "one", "1")
+
+    def full(outcomes, folder):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(report, "summarise", full)
+    with pytest.raises(OSError, match="No space left"):
+        report.report([Run(path)], tmp_path / "out", jobs=1)
+    assert (tmp_path / "out" / "one.ipynb").exists()
+
+
+def test_a_file_in_place_of_the_folder_is_refused(tmp_path):
+    path = notebook(tmp_path, "one", "1")
+    (tmp_path / "out").write_text("")
+    code, _, err = finish(command(path, "--output", "out", cwd=tmp_path))
+    assert code == 2 and err == "nummodel: out: File exists, expected a writable folder\n"
+
+
+def test_a_page_that_cannot_be_written_is_a_failed_run(tmp_path):
+    """A folder in place of a page: the run has failed, its neighbour has not."""
+    good, blocked = notebook(tmp_path, "good", "1"), notebook(tmp_path, "blocked", "1")
+    folder = tmp_path / "out"
+    (folder / "blocked.html").mkdir(parents=True)
+    outcomes = report.report([Run(good), Run(blocked)], folder, jobs=2)
+    assert [bool(o.error) for o in outcomes] == [False, True]
+    assert "IsADirectoryError" in (folder / "index.html").read_text()
+    assert hidden(folder) == []
+
+
+def wait_for(condition, seconds=60):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
