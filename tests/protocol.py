@@ -115,6 +115,27 @@ class TestAndSet(Fifo):
         return thread, cost
 
 
+class ArrivalOrder(TestAndSet):
+    """Test-and-set whose requests are answered in the order in which they came, node or not.
+
+    Every waiter asks again as soon as it is answered, so that no order among them is special.
+    """
+
+    __test__ = False
+
+    def hand_over(self):
+        asking = [node for _, node in self.queue]
+        winner = self.rng.randrange(len(asking))
+        thread, owner = self.queue.pop(winner)
+        asking.pop(winner)
+        self.rng.shuffle(asking)
+        way = [self.at, *asking, *([self.at] if asking else []), owner]
+        crossings = sum(a != b for a, b in zip(way, way[1:], strict=False))
+        self.at = owner
+        cost = self.local + self.write * len(asking) + (self.remote - self.local) * crossings
+        return thread, cost
+
+
 class Cohort(Fifo):
     """A queue a node; the lock stays in the node while somebody waits there, `batch` in a row."""
 
