@@ -16,8 +16,12 @@ What it knows besides the figures:
 - If the cohort lock beats the queue lock even on one node, where nothing crosses, hand-overs
   decide, and the lock is full; then a waiter may cost less, too. A gain of up to `GAIN[0]` may be
   noise, from `GAIN[1]` on it is none, and between them the range closes step by step.
-- A lock that beats the queue lock otherwise does so outside of this model: its waiters are taken
-  to cost what the protocol says.
+- Another lock that beats the queue lock does so outside of this model: its waiters are taken to
+  cost what the protocol says.
+
+In worlds as assumed, from idle to full, with one to ten uses in a unit (`tests/test_outlook.py`),
+the range holds the truth; the middle is off by a factor of 1.2 on two nodes and 1.6 on eight (root
+mean square), on average 8 % and 23 % too low, 2.6 at worst.
 """
 
 from collections.abc import Mapping
@@ -160,8 +164,7 @@ def reading(X: Mapping[str, float], N: int, h: float, N_sat, full: float = 0.0) 
     for name, x in measured.items():
         hand_over = WAITERS[name] * _waiter_cost(x, N, S, Z)
         cost[name] = np.clip(hand_over, (1 - full) * h, S) / WAITERS[name]
-        read = locks.solve(lambda n, each=cost[name]: S + each * (n - 1), N, Z).X
-        misfit = np.maximum(misfit, np.log(read / x))
+        misfit = np.maximum(misfit, np.log(_with_waiters(cost[name], N, S, Z) / x))
     if cost:
         uses = np.mean([WAITERS[name] * cost[name] / h for name in cost], axis=0)
     else:  # nothing tells
@@ -169,11 +172,15 @@ def reading(X: Mapping[str, float], N: int, h: float, N_sat, full: float = 0.0) 
     return Reading(S, Z, cost, np.maximum(uses, 1.0), misfit)
 
 
+def _with_waiters(cost: np.ndarray, N: int, S: np.ndarray, Z: np.ndarray):
+    return locks.solve(lambda n: S + cost * (n - 1), N, Z).X
+
+
 def _waiter_cost(X: float, N: int, S: np.ndarray, Z: np.ndarray) -> np.ndarray:
     """What each waiter must add to the hold time so that the throughput is X: from 0 to S."""
     low, high = np.zeros(len(S)), S
     for _ in range(40):  # halves the interval: to 1e-12 of S
         cost = (low + high) / 2
-        faster = locks.solve(lambda n, each=cost: S + each * (n - 1), N, Z).X > X
+        faster = _with_waiters(cost, N, S, Z) > X
         low, high = np.where(faster, cost, low), np.where(faster, high, cost)
     return (low + high) / 2

@@ -6,6 +6,7 @@ cache lines that its protocol makes, one after another.
 
 import heapq
 import random
+from itertools import pairwise
 from statistics import mean, stdev
 
 
@@ -130,7 +131,7 @@ class ArrivalOrder(TestAndSet):
         asking.pop(winner)
         self.rng.shuffle(asking)
         way = [self.at, *asking, *([self.at] if asking else []), owner]
-        crossings = sum(a != b for a, b in zip(way, way[1:], strict=False))
+        crossings = sum(a != b for a, b in pairwise(way))
         self.at = owner
         cost = self.local + self.write * len(asking) + (self.remote - self.local) * crossings
         return thread, cost

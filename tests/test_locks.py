@@ -54,7 +54,7 @@ def test_test_and_set(N, nodes, Z):
     agrees(system.X, simulated, 0.03 if system.share > 0.8 else 0.10)
 
 
-@pytest.mark.parametrize("Z", [2.0, 40.0])
+@pytest.mark.parametrize("Z", [0.0, 2.0])
 def test_test_and_set_in_the_order_of_arrival(Z):
     """Notebook 04's formula, two nodes: every request is a crossing by a half."""
     system = locks.solve(lambda n: 1.1 + 0.1 * (n - 1) + 0.15 * (n + (n > 1)), 20, Z)
