@@ -40,8 +40,9 @@ GRANTS = {
 }
 #: Waiters whose costs make up one hand-over.
 WAITERS = {"ticket": 2.0, "tas": 1.0}
-#: How far off a throughput may be: about the standard deviation of the medians of five runs in
-#: the noisiest program of `litl-locks`, and one to three of those for the gain of the cohort lock.
+#: How far off a ratio of two throughputs may be: about the standard deviation of that of medians of
+#: five runs that vary by 2.4 %, as the cohort lock's in upscaledb. The gain of the cohort lock is
+#: weighed from one to three of these.
 NOISE = 0.02
 GAIN = (1 + NOISE, 1 + 3 * NOISE)
 #: Values of N_sat that are tried; an end of a range may lie between two, and is then off by 0.5 %.
