@@ -147,7 +147,7 @@ def tas_grant(n, S, h=0.0, h_remote=0.0, nodes=1, h_waiter=0.0):
 
 
 @station
-def cohort_grant(n, S, h=0.0, h_remote=0.0, nodes=1, batch=64):
+def cohort_grant(n, S, h=0.0, h_remote=0.0, nodes=1, batch=100):
     """Cohort lock: to a waiter of the same node if there is one, at most `batch` times in a row.
 
     It crosses if all waiters are elsewhere, and once per batch if some are. With `batch=1` it
@@ -157,7 +157,8 @@ def cohort_grant(n, S, h=0.0, h_remote=0.0, nodes=1, batch=64):
     >>> cohort_grant(n=[2, 5, 50], S=1.0, h_remote=0.4, nodes=2, batch=100).round(4)
     array([1.2   , 1.0285, 1.004 ])
 
-    Dice, Marathe and Shavit (2012), Lock Cohorting, PPoPP.
+    Dice, Marathe and Shavit (2012), Lock Cohorting, PPoPP. 100 in a row is what LiTL's C-BO-MCS
+    does, whose `include/cbomcs.h` calls it the paper's default.
     """
     waiters = np.maximum(n - 1, 1)  # with nobody waiting, whoever comes next may be anywhere
     elsewhere, here = (1 - 1 / nodes) ** waiters, nodes**-waiters

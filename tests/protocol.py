@@ -6,6 +6,7 @@ cache lines that its protocol makes, one after another.
 
 import heapq
 import random
+from itertools import pairwise
 from statistics import mean, stdev
 
 
@@ -121,6 +122,27 @@ class TestAndSet(Fifo):
             seconds += self.crossing(released)
         thread, node = self.queue.pop(self.rng.randrange(len(self.queue)))
         return thread, seconds + self.transfer(node)
+
+
+class ArrivalOrder(TestAndSet):
+    """Test-and-set whose requests are answered in the order in which they came, node or not.
+
+    Every waiter asks again as soon as it is answered, so that no order among them is special.
+    """
+
+    __test__ = False
+
+    def hand_over(self):
+        asking = [node for _, node in self.queue]
+        winner = self.rng.randrange(len(asking))
+        thread, owner = self.queue.pop(winner)
+        asking.pop(winner)
+        self.rng.shuffle(asking)
+        way = [self.at, *asking, *([self.at] if asking else []), owner]
+        crossings = sum(a != b for a, b in pairwise(way))
+        self.at = owner
+        cost = self.local + self.write * len(asking) + (self.remote - self.local) * crossings
+        return thread, cost
 
 
 class Cohort(Fifo):

@@ -97,6 +97,9 @@ def test_lock_figures_as_their_sources_print_them():
     assert programs["X"]["kyotocabinet", "mcs_spin", 1] == 617994
     assert programs["X"]["radiosity_ll", "spinlock", 2] == 84782
     assert (programs["N"] == 10 * programs.index.get_level_values("nodes")).all()
+    semop = data.load("sysv-semop").set_index("N")
+    assert semop.loc[10].tolist() == [610652, 726325, 1783589, 2142206]
+    assert semop["fine"][100] == 3059159 and semop["rwlock"].max() == 1783589
     latency = data.load("core-to-core").set_index("cpu")
     e5 = latency.loc["Dual Intel(R) Xeon(R) CPU E5-2690 0 @ 2.90GHz"]
     assert e5["p25"] == pytest.approx(32.19e-9) and e5["p75"] == pytest.approx(114.44e-9)
