@@ -8,8 +8,11 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import NamedTuple
 from urllib.request import urlopen
 
+import nbformat
+import numpy as np
 import pytest
 from playwright.sync_api import TimeoutError
 
@@ -61,9 +64,14 @@ PICTURE = """() => {
 }"""
 
 
+class Lab(NamedTuple):
+    address: str
+    home: Path
+
+
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory):
-    """The address of a JupyterLab on a copy of the notebooks, with no settings but ours."""
+    """A JupyterLab on a copy of the notebooks, with no settings but ours."""
     home = tmp_path_factory.mktemp("lab")
     shutil.copytree(NOTEBOOKS, home / "notebooks")
     (home / "app").mkdir()
@@ -91,7 +99,7 @@ def lab(tmp_path_factory):
     server = subprocess.Popen(command, env=environment, cwd=home)
     try:
         wait_for_server(server, f"http://127.0.0.1:{port}/api", seconds=60)
-        yield f"http://127.0.0.1:{port}/lab"
+        yield Lab(f"http://127.0.0.1:{port}/lab", home)
     finally:
         server.terminate()  # which ends the kernels too
         try:
@@ -127,10 +135,81 @@ def test_slider_redraws_its_picture(page, lab):
     assert picture_of_slider(page, other_than=after) == before
 
 
+EXPLORED = {
+    "law": "explore(scaling.usl_throughput, sigma=(0, 0.2, 0.05))",
+    "lock": "explore(ticket, N=(1, 40), h_waiter=(0, 0.4, 0.2), Z=9.0)",
+    "network": "explore(lock_and_disk, N=(1, 30), D_lock=(0, 0.4, 0.2))",
+}
+MODELS = """
+from nummodel import locks, networks, scaling
+from nummodel.explore import explore
+
+def ticket(N, h_waiter, Z, S):
+    return locks.solve(lambda n: locks.ticket_grant(n, S=S, h_waiter=h_waiter), N, Z)
+
+def lock_and_disk(N, D_lock, D_disk):
+    return networks.solve([networks.queue(D_lock), networks.queue(D_disk)], N.astype(int))
+"""
+
+
+@pytest.mark.parametrize("kind", EXPLORED)
+def test_explored_models_follow_their_sliders(page, lab, kind):
+    """Which slider, and what X is at the end of the axis, by the models themselves."""
+    names: dict = {}
+    exec(MODELS, names)
+    which, at = {
+        "law": (1, lambda v: names["scaling"].usl_throughput(64.0, 1.0, v, 1e-3)),
+        "lock": (0, lambda v: names["ticket"](40, v, 9.0, 1.0).X),
+        "network": (0, lambda v: names["lock_and_disk"](np.array([30]), v, 1.0).X[0]),
+    }[kind]
+    write_notebook(lab.home / "notebooks" / f"{kind}.ipynb", [MODELS, EXPLORED[kind]])
+    run_all(page, lab, kind)
+    for value, said in moved(page, which):
+        assert said == f"{at(value):.4g}"
+
+
+def test_planner_follows_its_sliders(page, lab):
+    cells = json.loads((NOTEBOOKS / "23-what-if.ipynb").read_text())["cells"]
+    source = ["".join(c["source"]) for c in cells if c["cell_type"] == "code"]
+    names: dict = {}
+    for cell in source[: 1 + next(i for i, text in enumerate(source) if "changes =" in text)]:
+        exec(cell, names)
+    run_all(page, lab, "23-what-if")
+    for value, said in moved(page, 0):
+        assert said == f"{names['plan'](4 * names['N'], **names['now'] | {'c': value}).X:.4g}"
+
+
+def moved(page, which, seconds=30):
+    """Values of a slider and X in the readout: as it stands, and after a step to the right."""
+    text = page.locator(".widget-output p").last
+    text.scroll_into_view_if_needed(timeout=seconds * 1000)
+    found = []
+    for step in ("", "ArrowRight"):
+        before, picture = text.inner_text(), page.locator(".widget-output img").last
+        drawn = picture.get_attribute("src")
+        if step:
+            page.locator(".noUi-handle").nth(which).press(step)
+            deadline = time.monotonic() + seconds
+            while text.inner_text() == before and time.monotonic() < deadline:
+                page.wait_for_timeout(100)
+            assert page.locator(".widget-output img").last.get_attribute("src") != drawn
+        value = float(page.locator(".widget-readout").nth(which).inner_text())
+        found.append((value, text.inner_text().partition(" at ")[0].removeprefix("X = ")))
+    assert found[0] != found[1]
+    return found
+
+
+def write_notebook(path, sources):
+    notebook = nbformat.v4.new_notebook()
+    notebook.cells = [nbformat.v4.new_code_cell(source) for source in sources]
+    notebook.metadata = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}
+    nbformat.write(notebook, path)
+
+
 def run_all(page, lab, notebook):
     """Open a notebook, run it, and return its code cells."""
     # A workspace of its own: the default one would open the notebooks of earlier tests again.
-    page.goto(f"{lab}/workspaces/{notebook}/tree/{notebook}.ipynb", timeout=60_000)
+    page.goto(f"{lab.address}/workspaces/{notebook}/tree/{notebook}.ipynb", timeout=60_000)
     wait(page, READY, "no kernel", f"{notebook}.ipynb")
     page.evaluate(RUN_ALL)
     wait(page, "window.finished", "cells still running", seconds=300)
