@@ -14,7 +14,7 @@ import numpy as np
 from nummodel import profile
 from nummodel.formula import Formula
 from nummodel.leastsquares import in_unit, rounding, search, solve, unit_of
-from nummodel.measured import check_start, measured
+from nummodel.measured import Measured, check_start, measured
 from nummodel.nomenclature import quantity
 
 if TYPE_CHECKING:
@@ -56,21 +56,13 @@ def fit(
     w = told.times * (told.X**-2.0 if told.weights == "relative" else 1.0)
     log = told.weights == "log"
     estimate = search(law, told.N, told.X, w, log, told.free, told.known, start)
-    return Fit(law, *told, estimate)
+    return Fit(**vars(told), estimate=estimate)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Fit:
-    """A law with what it was told (see `measured.Measured`) and its estimates."""
+class Fit(Measured):
+    """A law with what it was told and its estimates."""
 
-    law: Formula
-    N: np.ndarray
-    X: np.ndarray
-    times: np.ndarray
-    weights: str
-    half: np.ndarray
-    free: tuple[str, ...]
-    known: dict[str, Any]
     estimate: dict[str, float]
 
     def __repr__(self) -> str:

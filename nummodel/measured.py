@@ -1,8 +1,9 @@
 """What a fit is told, checked before anything is searched: columns, weights, what is known."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -14,11 +15,13 @@ from nummodel.nomenclature import quantity, range_of
 KINDS = ("absolute", "relative", "log")
 
 
-class Measured(NamedTuple):
-    """Load and result, how often each point counts, the kind of weights, the half-width of rounding
-    of each result, what is left to estimate, and what is known: numbers, and one for each point.
+@dataclass(frozen=True, eq=False, repr=False)
+class Measured:
+    """A law, its load and result, how often each point counts, the kind of weights, the half-width
+    of rounding of each result, what is left to estimate, and what is known: numbers, and columns.
     """
 
+    law: Formula
     N: np.ndarray
     X: np.ndarray
     times: np.ndarray
@@ -65,7 +68,7 @@ def measured(law: Formula, data, weights, resolution, times, known) -> Measured:
             f"{different} different {', '.join([load, *columns])}, "
             f"expected at least {len(free)} to estimate {', '.join(free)}"
         )
-    return Measured(N, X, counts, kind, half, free, known)
+    return Measured(law, N, X, counts, kind, half, free, known)
 
 
 def check_start(start: Mapping[str, Any], free: tuple[str, ...]) -> None:
