@@ -6,7 +6,6 @@ cache lines that its protocol makes, one after another.
 
 import heapq
 import random
-from itertools import pairwise
 from statistics import mean, stdev
 
 
@@ -113,15 +112,17 @@ class TestAndSet(Fifo):
         seconds = 0.0
         if released is not None:
             asking = [node for _, node in self.queue]
-            at = self.at = self.rng.choice(
-                asking
-            )  # they pull the line from each other all the time
-            last = released if self.last and released != at else None
-            for node in sorted(asking, key=lambda node: (node == last, (node - at) % self.nodes)):
+            self.at = self.rng.choice(asking)  # they pull the line from each other all the time
+            for node in self.in_order(asking, released):
                 seconds += self.crossing(node) + self.write
             seconds += self.crossing(released)
         thread, node = self.queue.pop(self.rng.randrange(len(self.queue)))
         return thread, seconds + self.transfer(node)
+
+    def in_order(self, asking, released):
+        at = self.at
+        last = released if self.last and released != at else None
+        return sorted(asking, key=lambda node: (node == last, (node - at) % self.nodes))
 
 
 class ArrivalOrder(TestAndSet):
@@ -132,17 +133,9 @@ class ArrivalOrder(TestAndSet):
 
     __test__ = False
 
-    def hand_over(self):
-        asking = [node for _, node in self.queue]
-        winner = self.rng.randrange(len(asking))
-        thread, owner = self.queue.pop(winner)
-        asking.pop(winner)
+    def in_order(self, asking, released):
         self.rng.shuffle(asking)
-        way = [self.at, *asking, *([self.at] if asking else []), owner]
-        crossings = sum(a != b for a, b in pairwise(way))
-        self.at = owner
-        cost = self.local + self.write * len(asking) + (self.remote - self.local) * crossings
-        return thread, cost
+        return asking
 
 
 class Cohort(Fifo):

@@ -141,7 +141,8 @@ def test_every_figure_is_on_the_page_with_alternative_text(name, outcomes):
     _, folder = outcomes[name]
     page = (folder / f"{name}.html").read_text()
     drawn = sum(
-        "Picture(" in cell.source or "plot.fitted(" in cell.source for cell in code_cells(name)
+        any(word in cell.source for word in ("Picture(", "plot.fitted(", "explore.explore("))
+        for cell in code_cells(name)
     )
     images = re.findall(r"<img[^>]*>", page)
     assert len(images) == drawn > 0
