@@ -229,6 +229,8 @@ def unused_cycles(interrupt, mp_synch, busy):
         arrays[name] = np.asarray(value, dtype=float)
         if not ((arrays[name] >= 0) & (arrays[name] <= 1)).all():
             raise ValueError(f"{name} is {value}, expected shares of time from 0 to 1")
+        if arrays[name].ndim and arrays[name].shape[-1] != 4:
+            raise ValueError(f"{name} is {value}, expected one figure, or one for each of CPUs 0-3")
     waiting = _together(arrays["interrupt"] + arrays["mp_synch"])
     rest = arrays["busy"][..., 1:] if arrays["busy"].ndim else arrays["busy"]
     answer = (waiting < 0.50) & (_together(rest) < 0.75)
