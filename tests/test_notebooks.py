@@ -12,9 +12,6 @@ import pytest
 from nummodel import claims, data, notebook, report
 from nummodel.report import Run
 
-# One process has them all, since it executes each run once.
-pytestmark = pytest.mark.xdist_group("notebooks")
-
 PATHS = report.notebooks()
 NOTEBOOKS = {path.stem: notebook.read(path) for path in PATHS}
 EXERCISES = {
