@@ -43,7 +43,7 @@ def _parametric(fit: Fit, count: int, random: np.random.Generator):
 
 
 def _residual(fit: Fit, count: int, random: np.random.Generator):
-    residual = (np.log(fit.X / fit.at(fit.N)) if fit.log else fit.residuals) / _size(fit)
+    residual = fit.errors / _size(fit)
     residual = (residual - residual.mean()) * np.sqrt(len(fit.N) / fit.dof)
     return _moved(fit, random.choice(residual, (count, len(fit.N))))
 

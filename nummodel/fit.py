@@ -113,10 +113,14 @@ class Fit(Measured):
         return self.X - self.at(self.N)
 
     @cached_property
+    def errors(self) -> np.ndarray:
+        """The residuals as weighted: in the unit of X, or those of logarithms."""
+        return np.log(self.X / self.at(self.N)) if self.log else self.residuals
+
+    @cached_property
     def rss(self) -> float:
         """What the fit made small: the weighted sum of squared residuals."""
-        errors = np.log(self.X / self.at(self.N)) if self.log else self.residuals
-        return float(self.w @ errors**2)
+        return float(self.w @ self.errors**2)
 
     @cached_property
     def variance(self) -> float:
