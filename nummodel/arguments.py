@@ -34,6 +34,11 @@ def valid(values: Mapping[str, Any], whole: tuple[str, ...] = WHOLE) -> dict[str
     return arrays
 
 
+def continuous(values: Mapping[str, Any]) -> dict[str, Any]:
+    """As `valid`, where a count need not be whole: a curve may be drawn between populations."""
+    return valid(values, whole=())
+
+
 def station(law: Callable) -> Callable:
     """The law with its arguments checked; scalars in, float out."""
     names = signature(law)

@@ -292,15 +292,17 @@ def switch_break_even(N, c, Z, S):
     >>> switch_break_even(N=[8, 16, 64], c=8, Z=10.0, S=1.0).round(3)
     array([0.   , 0.408, 0.509])
     """
+    from scipy.optimize.elementwise import find_root
+
     given = valid({"N": N, "c": c, "Z": Z, "S": S})
     N, c, Z, S = np.broadcast_arrays(*(given[name] for name in "NcZS"))
     spinning = solve(lambda n: S, np.minimum(N, c), Z).X
-    low, high = np.zeros(N.shape), np.where(spinning > 0, 1 / spinning, 0.0)
-    for _ in range(50):  # it halves the interval: 50 bits
-        switch = (low + high) / 2
-        better = solve(lambda n, s=switch: blocking_grant(n, S, s), N, Z, c).X > spinning
-        low, high = np.where(better, switch, low), np.where(better, high, switch)
-    return low if N.ndim else float(low)
+
+    def gain(switch, N, c, Z, S, spinning):
+        return solve(lambda n: blocking_grant(n, S, switch), N, Z, c).X - spinning
+
+    even = find_root(gain, (0.0, 1 / spinning), args=(N, c, Z, S, spinning))
+    return np.where(even.success, even.x, 0.0)[()]
 
 
 def _seconds(grant: Grant, n: int) -> np.ndarray:

@@ -13,18 +13,16 @@ Latencies may be in any unit of time; often no more is known than their ratio.
 """
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from nummodel import queueing
-from nummodel.arguments import station, valid
+from nummodel.arguments import continuous, station, valid
 from nummodel.formula import formula
 
 #: Bytes that one access to memory moves: a cache line.
 LINE = 64
-_sound = partial(valid, whole=())
 
 
 class Topology(NamedTuple):
@@ -147,7 +145,7 @@ def mix(access, copies) -> Mix:
 # --- memory under load ------------------------------------------------------------------------
 
 
-@formula("R", _sound)
+@formula("R", continuous)
 def loaded_latency(B, R0, t_row, channels, B_max, lines):
     """Latency of a read while a bandwidth `B` is drawn from memory.
 
@@ -190,11 +188,13 @@ def cold_break_even(rho, c):
     An idle processor is warm, and there is nothing to wait for; a full one has no time for a cold
     cache. One processor is no choice: 0.
     """
+    from scipy.optimize.elementwise import find_root
+
     rho, c = np.broadcast_arrays(rho, c)
     warm = 1 / (1 - np.where(rho < 1, rho, 0.0))
-    low, high = np.zeros(rho.shape), np.where((rho > 0) & (rho < 1), warm, 0.0)
-    for _ in range(60):  # it halves the interval to rounding
-        cold = (low + high) / 2
-        better = queueing.mmc_response(c * rho, 1 + cold, c) < warm
-        low, high = np.where(better, cold, low), np.where(better, high, cold)
-    return low
+
+    def gain(cold, rho, c, warm):  # in what is done per second, as a response time may be infinite
+        return 1 / queueing.mmc_response(c * rho, 1 + cold, c) - 1 / warm
+
+    even = find_root(gain, (0.0, warm), args=(rho, c, warm))
+    return np.where(even.success & (rho < 1), even.x, 0.0)

@@ -12,13 +12,8 @@ slowest when every station that is used has D_max, and fastest when all have the
 1984, Quantitative System Performance, chapter 5).
 """
 
-from functools import partial
-
-from nummodel.arguments import valid
+from nummodel.arguments import continuous
 from nummodel.formula import formula
-
-#: A bound may be drawn between whole populations, too.
-_sound = partial(valid, whole=())
 
 
 @formula("Q")
@@ -70,7 +65,7 @@ def interactive_response(N, X, Z):
     return N / X - Z
 
 
-@formula("N_sat", _sound)
+@formula("N_sat", continuous)
 def saturation(D, D_max, Z):
     """Population at which the two asymptotes meet: beyond it someone must wait, whatever the order.
 
@@ -80,7 +75,7 @@ def saturation(D, D_max, Z):
     return (D + Z) / D_max
 
 
-@formula("X_max", _sound)
+@formula("X_max", continuous)
 def asymptotic_throughput_max(N, D, D_max, Z):
     """Nobody waits, until the bottleneck is full.
 
@@ -90,7 +85,7 @@ def asymptotic_throughput_max(N, D, D_max, Z):
     return _least(N / (D + Z), 1 / D_max)
 
 
-@formula("X_min", _sound)
+@formula("X_min", continuous)
 def asymptotic_throughput_min(N, D, Z):
     """Everyone waits for everyone else at every station.
 
@@ -100,7 +95,7 @@ def asymptotic_throughput_min(N, D, Z):
     return N / (N * D + Z)
 
 
-@formula("R_min", _sound)
+@formula("R_min", continuous)
 def asymptotic_response_min(N, D, D_max, Z):
     """The response time of `asymptotic_throughput_max`.
 
@@ -110,7 +105,7 @@ def asymptotic_response_min(N, D, D_max, Z):
     return _most(D, N * D_max - Z)
 
 
-@formula("R_max", _sound)
+@formula("R_max", continuous)
 def asymptotic_response_max(N, D):
     """The response time of `asymptotic_throughput_min`.
 
@@ -120,7 +115,7 @@ def asymptotic_response_max(N, D):
     return N * D
 
 
-@formula("X_max", _sound)
+@formula("X_max", continuous)
 def balanced_throughput_max(N, D, D_max, D_mean, Z):
     """All stations alike. Without think time: N/(D + (N - 1) D_mean).
 
@@ -130,7 +125,7 @@ def balanced_throughput_max(N, D, D_max, D_mean, Z):
     return _least(1 / D_max, N / (D + Z + (N - 1) * D_mean * D / (D + Z)))
 
 
-@formula("X_min", _sound)
+@formula("X_min", continuous)
 def balanced_throughput_min(N, D, D_max, Z):
     """All demand at stations like the bottleneck. Without think time: N/(D + (N - 1) D_max).
 
@@ -140,13 +135,13 @@ def balanced_throughput_min(N, D, D_max, Z):
     return N / (D + Z + (N - 1) * D_max * N * D / (N * D + Z))
 
 
-@formula("R_min", _sound)
+@formula("R_min", continuous)
 def balanced_response_min(N, D, D_max, D_mean, Z):
     """The response time of `balanced_throughput_max`."""
     return _most(N * D_max - Z, D + (N - 1) * D_mean * D / (D + Z))
 
 
-@formula("R_max", _sound)
+@formula("R_max", continuous)
 def balanced_response_max(N, D, D_max, Z):
     """The response time of `balanced_throughput_min`."""
     return D + (N - 1) * D_max * N * D / (N * D + Z)

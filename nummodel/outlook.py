@@ -180,9 +180,10 @@ def _with_waiters(cost: np.ndarray, N: int, S: np.ndarray, Z: np.ndarray):
 
 def _waiter_cost(X: float, N: int, S: np.ndarray, Z: np.ndarray) -> np.ndarray:
     """What each waiter must add to the hold time so that the throughput is X: from 0 to S."""
-    low, high = np.zeros(len(S)), S
-    for _ in range(40):  # halves the interval: to 1e-12 of S
-        cost = (low + high) / 2
-        faster = _with_waiters(cost, N, S, Z) > X
-        low, high = np.where(faster, cost, low), np.where(faster, high, cost)
-    return (low + high) / 2
+    from scipy.optimize.elementwise import find_root
+
+    def faster(cost, S, Z):
+        return _with_waiters(cost, N, S, Z) - X
+
+    even = find_root(faster, (0.0, S), args=(S, Z))
+    return np.where(even.success, even.x, np.where(faster(S, S, Z) > 0, S, 0.0))

@@ -21,13 +21,13 @@ Where 12 processors share 3 real ones in turn, which makes times away regular, i
 (u = 0.3) and +1 % (u = 1) at rho = 0.1, by a simulation whose half-width is a tenth of the share.
 """
 
-from nummodel.arguments import valid
+from nummodel.arguments import continuous
 from nummodel.formula import formula
 
 
 def _some(values):
     """The arguments, checked; a cap c need not be whole, and N is one at least."""
-    given = valid(values, whole=())
+    given = continuous(values)
     if (given["N"] < 1).any():
         raise ValueError(f"N is {given['N'].min():g}, expected a number of at least 1")
     return given

@@ -13,13 +13,12 @@ Times in seconds, rates per second, utilisations as fractions.
 """
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from nummodel import networks
-from nummodel.arguments import valid
+from nummodel.arguments import continuous, valid
 from nummodel.formula import formula
 from nummodel.operational import (
     asymptotic_throughput_max,
@@ -101,7 +100,7 @@ class Requests(NamedTuple):
     rho: Any
 
 
-@formula("f_remote", partial(valid, whole=()))
+@formula("f_remote", continuous)
 def ramdisk_remote(nodes, r):
     """Share of the requests that copy across nodes, processors being spread over them evenly.
 
