@@ -39,9 +39,7 @@ class Claim:
     def __str__(self) -> str:
         if self.kind == "record":
             return f"{self.what}: {show(self.model)}"
-        mark = "holds" if self.ok else "FAILS"
-        if self.ok and self.expect == "miss":
-            mark = "misses, as known"
+        mark = self.verdict
         why = f" ({self.why})" if self.why else ""
         if self.documented is True and self.model is True:
             return f"{mark}: {self.what} [{self.kind}]{why}"
@@ -50,6 +48,25 @@ class Claim:
             f"documented {show(self.documented)} [{self.kind}]{why}"
         )
 
+    @property
+    def verdict(self) -> str:
+        """In a word or two. An interval holds if all of it is within what is documented; if only
+        some of it is, the two are compatible, which says less the wider it is.
+        """
+        if not self.ok:
+            return "FAILS"
+        if self.expect == "miss":
+            return "misses, as known"
+        if isinstance(self.model, list) and not self._within():
+            return "is compatible"
+        return "holds"
+
+    def _within(self) -> bool:
+        least, most = self.model
+        low = -math.inf if self.low is None else self.low
+        high = math.inf if self.high is None else self.high
+        return low <= least and most <= high
+
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
         colour = "#009E73" if self.ok else "#D55E00"
         colour = "#56B4E9" if self.kind == "record" else colour
@@ -57,7 +74,7 @@ class Claim:
             f'<div style="border-left:4px solid {colour};padding:2px 8px">{escape(str(self))}</div>'
         )
         return {
-            MIME: {"schema": SCHEMA} | asdict(self),
+            MIME: {"schema": SCHEMA} | asdict(self) | {"verdict": self.verdict},
             "text/html": row,
             "text/plain": str(self),
         }
@@ -78,7 +95,7 @@ def check(
 
     `documented` is a figure from `data.value` (it is known to its rounding), a number with `rtol`
     or `atol` and a `why`, an interval `(low, high)`, or a truth value. `model` is a number, a truth
-    value, or an interval, which agrees with what it has in common. `kind` is one of `KINDS`.
+    value, or an interval, which is compatible if they have something in common. `kind` is one of `KINDS`.
     `expect="miss"` with a `why` is for a known failure of a model: an unexpected hit fails.
 
     Raises AssertionError, after the row is shown, if the claim does not go as expected, and
