@@ -78,7 +78,7 @@ QUANTITIES = {
     "B_max": Quantity(r"B_\mathrm{max}", "B/s", "bandwidth of a full memory"),
     "R0": Quantity("R_0", "s", "latency of an idle memory"),
     "t_row": Quantity(r"t_\mathrm{row}", "s", "what full traffic adds to a read, without queueing"),
-    "channels": Quantity("m", "-", "memory channels", 1.0),
+    "channels": Quantity("m", "-", "memory channels: queues at which reads wait", 1.0),
     "lines": Quantity("n", "-", "cache lines under way, at most", 1.0),
     "cold": Quantity("x", "-", "what a colder cache adds to service, as a share of it"),
     # scaling laws

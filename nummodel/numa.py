@@ -13,6 +13,8 @@ Latencies may be in any unit of time; often no more is known than their ratio.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,13 +27,27 @@ from nummodel.formula import formula
 LINE = 64
 
 
-class Topology(NamedTuple):
-    """`nodes` with `cpus` processors each, and latencies: the remote one may be (least, most)."""
+@dataclass(frozen=True)
+class Topology:
+    """`nodes` with `cpus` processors each, and latencies: the remote one may be (least, most).
+
+    Raises ValueError for less than one node or processor, and for latencies that are negative or a
+    pair in the wrong order.
+    """
 
     nodes: int
     cpus: int
     t_local: float = 1.0
     t_remote: Any = (1.0, 3.0)
+
+    def __post_init__(self):
+        _count("nodes", self.nodes)
+        _count("cpus", self.cpus)
+        local, remote = valid({"t_local": self.t_local, "t_remote": self.t_remote}).values()
+        if local.ndim:
+            raise ValueError(f"t_local is {self.t_local}, expected a number")
+        if remote.shape not in ((), (2,)) or (remote.ndim and remote[0] > remote[1]):
+            raise ValueError(f"t_remote is {self.t_remote}, expected a number or (least, most)")
 
     def latency(self, f_remote):
         """Mean latency if `f_remote` of the accesses are remote; least and most on the last axis if
@@ -40,9 +56,14 @@ class Topology(NamedTuple):
         >>> GS160.latency(0.75)
         array([1. , 2.5])
         """
-        share = np.asarray(f_remote, dtype=float)
+        share = valid({"f_remote": f_remote})["f_remote"]
         share = share[..., None] if np.ndim(self.t_remote) else share
         return mean_latency(share, self.t_local, self.t_remote)
+
+
+def _count(name: str, value: Any) -> None:
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
+        raise ValueError(f"{name} is {value!r}, expected a whole number of at least 1")
 
 
 #: AlphaServers; a local access is the unit of time, and a remote one takes one to three of them: no
@@ -69,21 +90,25 @@ def striped(nodes: int, over: Sequence[int] | None = None) -> np.ndarray:
     >>> striped(4), striped(4, over=[0])
     (array([0.25, 0.25, 0.25, 0.25]), array([1., 0., 0., 0.]))
     """
-    where = list(range(nodes)) if over is None else list(over)
-    if not where or not set(where) <= set(range(nodes)):
-        raise ValueError(f"over is {over}, expected nodes from 0 to {nodes - 1}")
+    _count("nodes", nodes)
+    where = np.arange(nodes) if over is None else np.asarray(over)
+    known = where.dtype.kind in "iu" and np.isin(where, np.arange(nodes)).all()
+    if where.ndim != 1 or not len(where) or not known:
+        raise ValueError(f"over is {over!r}, expected a list of nodes from 0 to {nodes - 1}")
     row = np.zeros(nodes)
-    row[where] = 1 / len(set(where))
+    row[where] = 1 / len(np.unique(where))
     return row
 
 
 def replicated(nodes: int) -> np.ndarray:
     """One item, which nobody writes, with a copy on every node."""
+    _count("nodes", nodes)
     return np.ones(nodes)
 
 
 def partitioned(nodes: int) -> np.ndarray:
     """As many items as nodes, each on its own: one row an item."""
+    _count("nodes", nodes)
     return np.eye(nodes)
 
 
@@ -122,7 +147,7 @@ def mix(access, copies) -> Mix:
     Raises ValueError for shapes that do not fit, negative figures, shares above one or adding up to
     less than one, and a system that accesses nothing.
     """
-    A, P = (np.asarray(v, dtype=float) for v in (access, copies))
+    A, P = _figures("access", access), _figures("copies", copies)
     if A.ndim != 2 or P.ndim != 2 or A.shape != P.T.shape:
         raise ValueError(
             f"copies has the shape {P.shape} and access {A.shape}, expected items x nodes and "
@@ -132,6 +157,7 @@ def mix(access, copies) -> Mix:
         raise ValueError(f"access is {A.tolist()}, expected figures of at least 0, and one above")
     if not ((P >= 0) & (P <= 1)).all() or not (P.sum(1) >= 1 - 1e-9).all():
         raise ValueError(f"copies is {P.tolist()}, expected shares that add up to 1 or more")
+    A = A / A.max()  # so that the sum of the largest figures is no more than their number
     A = A / A.sum()
     near, far = A * P.T, A * (1 - P.T)
     elsewhere = P.sum(1) - P.T  # of item j, what is on other nodes than i
@@ -142,6 +168,13 @@ def mix(access, copies) -> Mix:
     return Mix(float(far.sum()), by_node, served)
 
 
+def _figures(name: str, table: Any) -> np.ndarray:
+    try:
+        return np.asarray(table, dtype=float)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} is {table!r}, expected a table of numbers") from None
+
+
 # --- memory under load ------------------------------------------------------------------------
 
 
@@ -149,26 +182,40 @@ def mix(access, copies) -> Mix:
 def loaded_latency(B, R0, t_row, channels, B_max, lines):
     """Latency of a read while a bandwidth `B` is drawn from memory.
 
-    Three things happen as it fills. Other traffic closes the row that a read would have found open,
-    in proportion to the load: `t_row` at full bandwidth. Reads queue at one of `channels` channels,
-    each of which passes a line in channels * 64 bytes/B_max: M/M/1. And processors have no more
-    than `lines` reads under way, so that a full memory is a closed system: lines * 64 bytes/B by
-    Little's law, however much is asked for.
+    Three things happen as it fills, to u = B/B_max. Other traffic closes the row that a read would
+    have found open: `t_row` at full bandwidth. Reads queue at one of `channels` channels, each of
+    which passes a line in S = channels * 64 bytes/B_max: M/M/1, a wait of S u/(1 - u). And no more
+    than `lines` reads are under way, so that a full memory is a closed system: lines * 64 bytes/B
+    by Little's law, however much is asked for. At B_max, E of that is waiting. A read meets those
+    that wait, less its own share, which leads from the open queue to the closed one:
+    1/W = (1 - u)/(S u) + 1/E, the form that a queue has in Schweitzer's and Bard's approximation.
 
     >>> machine = {"t_row": 35e-9, "channels": 12, "B_max": 226e9, "lines": 930}
-    >>> (1e9 * loaded_latency(B=[1e6, 113e9, 226e9], R0=78e-9, **machine)).round(1)
-    array([ 78. ,  98.9, 263.4])
+    >>> (1e9 * loaded_latency(B=[0.0, 113e9, 226e9], R0=78e-9, **machine)).round(1)
+    array([ 78. ,  98.8, 263.4])
 
-    `fit.fit(loaded_latency, table, "log", R0=..., channels=...)` estimates the rest from columns B
-    and R. Near B_max the curve is nearly vertical: what a read takes there, between the queue and
-    the closed system, is known from the load on offer, not from the bandwidth.
+    If the lines end before the bandwidth does, nothing waits, and B_max is out of reach:
+
+    >>> loaded_latency(B=[32.0, 128.0], R0=1.0, t_row=0.0, channels=1, B_max=128.0, lines=1)
+    array([1. , 0.5])
+
+    Two figures can be read off a measurement in which nothing holds the processors back: its
+    bandwidth is `B_max`, and bandwidth * latency/64 bytes is `lines`. With channels known,
+    `fit.fit(loaded_latency, table, "log", R0=..., channels=..., B_max=..., lines=...)` has `t_row`
+    left to estimate from columns B and R; `B_max`, too, if the search is told to `start` from the
+    highest bandwidth and some t_row. With channels unknown, estimate `t_row`, `channels` and
+    `lines`, and let B_max be the highest bandwidth: reads come in bursts, which wait as at more
+    channels than there are.
     """
     import sympy as sp
 
-    queue = R0 + t_row * B / B_max + channels * LINE * B / B_max / (B_max - B)
-    closed = lines * LINE / B
-    least = sp.Piecewise((queue, queue < closed), (closed, True))
-    return sp.Piecewise((least, B < B_max), (closed, True))
+    u, S = B / B_max, channels * LINE / B_max
+    most = lines * LINE / B_max - R0 - t_row
+    closed, empty = lines * LINE / B, R0 + t_row * u
+    filling = empty + S * u * most / (S * u + most * (1 - u))
+    return sp.Piecewise(
+        (closed, B >= B_max), (filling, most > 0), (empty, empty < closed), (closed, True)
+    )
 
 
 # --- where to run -----------------------------------------------------------------------------

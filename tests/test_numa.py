@@ -95,11 +95,21 @@ def test_a_node_that_accesses_nothing_and_pages_of_some_nodes_only():
     assert mix.served.tolist() == [0.5, 0.5, 0]
 
 
+def test_a_mix_does_not_depend_on_the_unit_of_access():
+    access = np.array([[1.0, 2.0], [3.0, 1.5]])
+    copies = [[0.25, 0.75], [1.0, 0.0]]
+    expected = numa.mix(access, copies)
+    for unit in (1e-300, 5e307):
+        mix = numa.mix(access * unit, copies)
+        assert mix.f_remote == pytest.approx(expected.f_remote)
+        assert mix.served == pytest.approx(expected.served)
+
+
 def test_alphaservers_are_as_the_table_says():
     table = data.load("gs-topology").set_index("system")
     latency = data.load("gs-guides").iloc[0]
     for name, machine in (("GS80", numa.GS80), ("GS160", numa.GS160), ("GS320", numa.GS320)):
-        assert tuple(table.loc[name, ["nodes", "cpus"]]) == machine[:2]
+        assert tuple(table.loc[name, ["nodes", "cpus"]]) == (machine.nodes, machine.cpus)
         assert machine.t_remote == (latency["low"], latency["high"])
 
 
@@ -112,18 +122,32 @@ def test_loaded_latency_at_its_ends():
     assert numa.loaded_latency(B=0.0, **MACHINE) == pytest.approx(78e-9)
     full = 800 * 64 / 2e11
     assert numa.loaded_latency(B=2e11, **MACHINE) == pytest.approx(full)
+    assert numa.loaded_latency(B=2e11 * (1 - 1e-9), **MACHINE) == pytest.approx(full)
     assert numa.loaded_latency(B=4e11, **MACHINE) == pytest.approx(full / 2)
-    no_limit = MACHINE | {"lines": 1e12}
-    plain = numa.loaded_latency(B=1e11, **no_limit | {"t_row": 0.0})
+
+
+def test_without_limit_the_channels_are_open_queues():
+    no_limit = MACHINE | {"lines": 1e12, "t_row": 0.0}
     channel = queueing.mm1_waiting(lamda=1e11 / 64 / 8, S=8 * 64 / 2e11)
-    assert plain == pytest.approx(78e-9 + channel)
+    assert numa.loaded_latency(B=1e11, **no_limit) == pytest.approx(78e-9 + channel)
 
 
-def test_no_more_lines_are_under_way_than_there_are():
+def test_lines_that_do_not_fill_the_memory_never_queue():
+    few = MACHINE | {"lines": 100.0}
+    B = np.array([0.0, 2e10, 4e10, 1e11, 1.9e11])
+    rows = 78e-9 + 30e-9 * B / 2e11
+    with np.errstate(divide="ignore"):
+        expected = np.minimum(rows, 100 * 64 / B)
+    assert numa.loaded_latency(B=B, **few) == pytest.approx(expected)
+
+
+@given(st.floats(1, 60), st.floats(1, 1e4))
+def test_no_more_lines_are_under_way_than_there_are(channels, lines):
     B = np.linspace(1e9, 4e11, 500)
-    lines = B / 64 * numa.loaded_latency(B=B, **MACHINE)
-    assert lines.max() == pytest.approx(800)
-    assert (np.diff(lines) > -1e-9).all()
+    machine = MACHINE | {"channels": channels, "lines": lines}
+    under_way = B / 64 * numa.loaded_latency(B=B, **machine)
+    assert under_way.max() == pytest.approx(lines)
+    assert (np.diff(under_way) > -1e-9 * lines).all()
 
 
 def test_channels_are_queues_of_their_own():
@@ -142,14 +166,46 @@ def test_channels_are_queues_of_their_own():
     assert model - 5.0 == pytest.approx(wait.mean(), rel=0.04)
 
 
+def test_few_reads_in_a_closed_channel():
+    """Exact: machine repairman, five reads a channel, from idle to full. The law interpolates."""
+    N, S, delay, m = 5, 1.0, 2.0, 4
+    think = np.r_[0.0, np.geomspace(0.1, 2000, 60)]
+    R = queueing.repairman_response(N, S, 1, think + delay) + delay
+    B = m * numa.LINE * N / (R + think)
+    machine = {"R0": delay + S, "t_row": 0.0, "channels": m * B[0] / (m * numa.LINE / S)}
+    model = numa.loaded_latency(B=B, B_max=B[0], lines=N * m, **machine)
+    np.testing.assert_allclose(model, R, rtol=0.07)
+
+
+def halves(table, first):
+    return table[first::2], table[1 - first :: 2]
+
+
+def read_off(used):
+    """Bandwidth and lines of a full memory: those of the least delay."""
+    top = used.loc[used["delay"].idxmin()]
+    return {"B_max": top["B"], "lines": top["B"] * top["R"] / 64}
+
+
 @pytest.mark.parametrize("first", [0, 1])
-def test_two_fitted_figures_follow_the_measurement_and_predict_the_rest(first):
-    table, idle = data.load("loaded-latency"), data.load("idle-latency")["R"].min()
-    known = {"R0": idle, "channels": 12, "B_max": table["B"].max()}
-    law = fit.fit(numa.loaded_latency, table[first::2], "log", **known)
-    error = np.abs(law.at(table["B"]) / table["R"] - 1)
-    assert error.max() < 0.02 and error.mean() < 0.01
-    assert np.isfinite(law.table().to_numpy(dtype=float)).all()
+def test_one_fitted_figure_follows_the_measurement_and_predicts_the_rest(first):
+    """design: within 5.5 % at worst and 2.5 % on average, three figures fitted at most."""
+    used, held = halves(data.load("loaded-latency"), first)
+    known = {"R0": data.load("idle-latency")["R"].min(), "channels": 12}
+    law = fit.fit(numa.loaded_latency, used, "log", **known, **read_off(used))
+    start = {n: law.values[n] for n in ("t_row", "B_max", "lines")}
+    for one in (law, fit.fit(numa.loaded_latency, used, "log", start=start, **known)):
+        error = np.abs(one.at(held["B"]) / held["R"] - 1)
+        assert error.max() < 0.035 and error.mean() < 0.015
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_with_channels_unknown_three_figures_are_enough(first):
+    used, held = halves(data.load("loaded-latency"), first)
+    known = {"R0": data.load("idle-latency")["R"].min(), "B_max": used["B"].max()}
+    law = fit.fit(numa.loaded_latency, used, "log", **known)
+    error = np.abs(law.at(held["B"]) / held["R"] - 1)
+    assert error.max() < 0.055 and error.mean() < 0.025
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -165,11 +221,16 @@ def test_a_fit_finds_what_a_curve_was_made_of(seed):
     }
     made["lines"] = 3 * made["R0"] * made["B_max"] / 64
     B = made["B_max"] * np.r_[np.linspace(0.02, 0.96, 14), 0.99, 1.0]
-    R = numa.loaded_latency(B=B, **made)
-    for unknown in (["t_row", "lines"], ["t_row", "channels", "lines"], ["R0", "t_row", "lines"]):
+    points = {"B": B, "R": numa.loaded_latency(B=B, **made)}
+
+    def found(unknown, start=None):
         known = {n: v for n, v in made.items() if n not in unknown}
-        found = fit.fit(numa.loaded_latency, {"B": B, "R": R}, "log", **known)
-        assert found.estimate == pytest.approx({n: made[n] for n in unknown}, rel=1e-4)
+        law = fit.fit(numa.loaded_latency, points, "log", start=start, **known)
+        return law.estimate == pytest.approx({n: made[n] for n in unknown}, rel=1e-4)
+
+    for unknown in (["t_row", "lines"], ["t_row", "channels", "lines"], ["R0", "t_row", "lines"]):
+        assert found(unknown)
+    assert found(["t_row", "B_max"], start={"t_row": 3e-8, "B_max": 1.02 * B.max()})
 
 
 # --- where to run -----------------------------------------------------------------------------
@@ -244,14 +305,36 @@ def test_arrays_of_any_shape():
     "call, named",
     [
         (lambda: numa.mix(np.ones((2, 1)), [numa.striped(3)]), "copies has the shape"),
+        (lambda: numa.mix("ab", [[1.0]]), "access is 'ab', expected a table"),
+        (lambda: numa.mix([[1.0]], [[1.0], [1.0, 2.0]]), "copies is"),
         (lambda: numa.mix([[-1.0]], [[1.0]]), "access is"),
+        (lambda: numa.mix([[np.inf]], [[1.0]]), "access is"),
         (lambda: numa.mix([[np.nan]], [[1.0]]), "access is"),
         (lambda: numa.mix([[0.0]], [[1.0]]), "access is"),
         (lambda: numa.mix([[1.0]], [[0.5]]), "copies is"),
         (lambda: numa.mix([[1.0]], [[np.nan]]), "copies is"),
         (lambda: numa.striped(2, over=[2]), "over is"),
         (lambda: numa.striped(2, over=[]), "over is"),
-        (lambda: numa.striped(0), "over is"),
+        (lambda: numa.striped(2, over=[0.5]), "over is"),
+        (lambda: numa.striped(2, over=[-1]), "over is"),
+        (lambda: numa.striped(2, over=1), "over is 1, expected a list of nodes from 0 to 1"),
+        (lambda: numa.striped(2, over=[True]), "over is"),
+        (lambda: numa.striped(2, over=["a"]), "over is"),
+        (lambda: numa.striped(2, over=[[0]]), "over is"),
+        (lambda: numa.striped(0), "nodes is 0, expected a whole number"),
+        (lambda: numa.striped(2.5), "nodes is 2.5"),
+        (lambda: numa.striped(True), "nodes is True"),
+        (lambda: numa.replicated(-1), "nodes is -1"),
+        (lambda: numa.partitioned(0), "nodes is 0"),
+        (lambda: numa.Topology(0, 4), "nodes is 0"),
+        (lambda: numa.Topology(2, 1.5), "cpus is 1.5"),
+        (lambda: numa.Topology(2, "4"), "cpus is '4'"),
+        (lambda: numa.Topology(2, 4, t_local=-1.0), "t_local is -1"),
+        (lambda: numa.Topology(2, 4, t_local=[1.0, 2.0]), "t_local is"),
+        (lambda: numa.Topology(2, 4, t_remote=np.nan), "t_remote is nan"),
+        (lambda: numa.Topology(2, 4, t_remote=(3.0, 1.0)), r"t_remote is \(3.0, 1.0\), expected"),
+        (lambda: numa.Topology(2, 4, t_remote=(1.0, 2.0, 3.0)), "t_remote is"),
+        (lambda: numa.GS80.latency("much"), "f_remote is"),
         (lambda: numa.mean_latency(1.5, 1.0, 2.0), "f_remote is 1.5"),
         (lambda: numa.loaded_latency(B=-1.0, **MACHINE), "B is -1"),
         (lambda: numa.loaded_latency(B=1.0, **MACHINE | {"lines": np.nan}), "lines is nan"),
