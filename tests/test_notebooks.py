@@ -188,7 +188,7 @@ def numbers(value):
     return [] if value is None else [abs(float(value))]
 
 
-@pytest.mark.parametrize("name", [name for name in NOTEBOOKS if name.startswith(("04", "1"))])
+@pytest.mark.parametrize("name", [name for name in NOTEBOOKS if name.startswith(("04", "05", "1"))])
 def test_no_number_in_prose_is_typed_by_hand(name, outcomes):
     """Each is a figure of the notebook or of its tables, as precise as it is printed."""
     computed, printed = known_figures(name, outcomes[name][0])
