@@ -1,7 +1,7 @@
 """Kernels that are forked from a server that has imported already what notebooks import.
 
-Imports are most of what a short notebook takes. Anywhere but on Linux, where forking after them is
-safe, and for kernels other than this interpreter's own, kernels start as ever.
+Imports are most of what a short notebook takes. Other systems than Linux have libraries that do not
+survive a fork; there, and for kernels of other interpreters, kernels start as ever.
 """
 
 import atexit
@@ -90,4 +90,5 @@ def _started() -> tuple[subprocess.Popen, socket.socket]:
 
 def _end(process: subprocess.Popen, orders: socket.socket) -> None:
     orders.close()
+    process.kill()
     process.wait()

@@ -55,8 +55,8 @@ def become_kernel(order: socket.socket) -> None:
     os.environ.update(environment)
     os.chdir(folder)
     # IPython puts the folder there as well, but not in an interpreter that was started with -P.
-    first = next(i for i, path in enumerate(sys.path) if path.endswith("-packages"))
-    sys.path.insert(first, "")
+    others = [i for i, path in enumerate(sys.path) if path.endswith("-packages")]
+    sys.path.insert(min(others, default=len(sys.path)), "")
     np.random.seed()  # else each kernel would go on where the server's global generator stands
     sys.argv = [*arguments, f"--IPKernelApp.parent_handle={os.getppid()}"]
     launch_new_instance()
