@@ -95,8 +95,8 @@ def check(
 
     `documented` is a figure from `data.value` (it is known to its rounding), a number with `rtol`
     or `atol` and a `why`, an interval `(low, high)`, or a truth value. `model` is a number, a truth
-    value, or an interval, which is compatible if they have something in common. `kind` is one of `KINDS`.
-    `expect="miss"` with a `why` is for a known failure of a model: an unexpected hit fails.
+    value, or an interval, which is compatible if they have something in common. `kind` is one of
+    `KINDS`. `expect="miss"` with a `why` is for a known failure of a model: then a hit fails.
 
     Raises AssertionError, after the row is shown, if the claim does not go as expected, and
     ValueError for a claim that cannot be put.
