@@ -15,6 +15,7 @@ from IPython.display import HTML, display
 
 from nummodel import plot, scaling
 from nummodel.arguments import WHOLE
+from nummodel.claims import show
 from nummodel.fit import Fit
 from nummodel.nomenclature import QUANTITIES, known, label, quantity
 
@@ -89,16 +90,16 @@ class Explorer(ipywidgets.VBox):
         y = self.at(self.axis, **values)[choice]
         top = int(np.argmax(np.where(np.isnan(y), -np.inf, y)))
         said = [
-            f"{choice} = {y[-1]:.4g} at {self.load} = {self.axis[-1]:.4g}",
-            f"highest {choice} = {y[top]:.4g} at {self.load} = {self.axis[top]:.4g}",
+            f"{choice} = {show(y[-1])} at {self.load} = {show(self.axis[-1])}",
+            f"highest {choice} = {show(y[top])} at {self.load} = {show(self.axis[top])}",
         ]
         if self.model in scaling.LAWS.values():
             found = {
                 "peak at N": scaling.optimum(self.model),
                 "ceiling": scaling.ceiling(self.model),
             }
-            said += [f"{what} = {law.at(values):.4g}" for what, law in found.items() if law]
-        return "; ".join(said)
+            said += [f"{what} = {show(law.at(values))}" for what, law in found.items() if law]
+        return "\n".join(said)
 
     def _draw(self, choice: str, **values: float) -> None:
         try:
@@ -121,7 +122,7 @@ class Explorer(ipywidgets.VBox):
             self._off(above, ax, choice, values)
         above.set_ylim(0)
         picture.figure.axes[-1].set_xlabel(label(known(self.load)))
-        display(picture, HTML(f"<p>{text}</p>"))
+        display(picture, HTML(f'<p style="white-space: pre-line">{escape(text)}</p>'))
 
     def _off(self, above, below, choice: str, values: dict[str, float]) -> None:
         """What was measured, beside the curve; what it is off by, below; the band of a fit."""

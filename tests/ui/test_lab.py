@@ -16,6 +16,8 @@ import numpy as np
 import pytest
 from playwright.sync_api import TimeoutError
 
+from nummodel.claims import show
+
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 
 # Cells out of view would not be drawn, and news would have to be fetched.
@@ -165,7 +167,7 @@ def test_explored_models_follow_their_sliders(page, lab, kind):
     write_notebook(lab.home / "notebooks" / f"{kind}.ipynb", [MODELS, EXPLORED[kind]])
     run_all(page, lab, kind)
     for value, said in moved(page, which):
-        assert said == f"{at(value):.4g}"
+        assert said == show(float(at(value)))
 
 
 def test_planner_follows_its_sliders(page, lab):
@@ -176,7 +178,7 @@ def test_planner_follows_its_sliders(page, lab):
         exec(cell, names)
     run_all(page, lab, "23-what-if")
     for value, said in moved(page, 0):
-        assert said == f"{names['plan'](4 * names['N'], **names['now'] | {'c': value}).X:.4g}"
+        assert said == show(float(names["plan"](4 * names["N"], **names["now"] | {"c": value}).X))
 
 
 def moved(page, which, seconds=30):
