@@ -76,9 +76,9 @@ class Card(dict):
         said = f"{self['rows']} rows; {self['standing']}; {self['licenses'][0]['title']}"
         lines = [escape(line) for line in (self["title"], self["description"], source, said)]
         head = _row(("column", "unit", "rounding", "meaning"), "th")
-        rows = head + "".join(map(_row, self._columns()))
-        title, more = f"<b>{lines[0]}</b>", "<br>".join(lines[1:])
-        return f"<div>{title}<br>{more}<table>{rows}</table></div>"
+        rows = "".join(map(_row, self._columns()))
+        more = f'<div style="opacity:0.75">{"<br>".join(lines[1:])}</div>'
+        return f"<div><b>{lines[0]}</b>{more}<table>{head}{rows}</table></div>"
 
     def _columns(self) -> list[tuple[str, str, str, str]]:
         """Of every column: its name, the unit that it is printed in, how far off rounding leaves

@@ -66,9 +66,10 @@ class Explorer(ipywidgets.VBox):
         again = ipywidgets.Button(description="reset", tooltip="all sliders back to their start")
         again.on_click(lambda _: self.reset())
         controls = self.sliders | {"choice": self.choice}
+        _align(list(controls.values()))
         shown = ipywidgets.interactive_output(self._draw, controls)
         chosen = [self.choice] if len(results) > 1 else []
-        super().__init__([*self.sliders.values(), *chosen, again, shown])
+        super().__init__([*self.sliders.values(), ipywidgets.HBox([*chosen, again]), shown])
 
     def reset(self) -> None:
         """All sliders back to where they started."""
@@ -122,7 +123,7 @@ class Explorer(ipywidgets.VBox):
             self._off(above, ax, choice, values)
         above.set_ylim(0)
         picture.figure.axes[-1].set_xlabel(label(known(self.load)))
-        display(picture, HTML(f'<p style="white-space: pre-line">{escape(text)}</p>'))
+        display(HTML(f'<p style="white-space: pre-line">{escape(text)}</p>'), picture)
 
     def _off(self, above, below, choice: str, values: dict[str, float]) -> None:
         """What was measured, beside the curve; what it is off by, below; the band of a fit."""
@@ -135,6 +136,14 @@ class Explorer(ipywidgets.VBox):
         below.set_xlim(above.get_xlim())
         if self._band is not None:
             plot.band(above, self.axis, self._band["low"], self._band["high"])
+
+
+def _align(controls: list) -> None:
+    """Labels in one column, as wide as the longest asks for."""
+    wide = max(len(control.description) for control in controls) / 2
+    for control in controls:
+        control.style.description_width = f"{wide}em"
+        control.layout = {"width": f"{wide + 22}em", "max_width": "100%"}
 
 
 def _axis(name: str, asked: Any, measured: Any) -> np.ndarray:
@@ -162,8 +171,6 @@ def _slider(name: str, asked: Any, start: Any) -> "ipywidgets.FloatSlider | ipyw
         raise ValueError(f"explore: {name} starts at {start:g}, expected {low:g} to {high:g}")
     looks = {
         "description": label(name) if name in QUANTITIES else f"{name}: {what.meaning}",
-        "style": {"description_width": "22em"},
-        "layout": {"width": "44em", "max_width": "100%"},
         "continuous_update": True,
     }
     if known(name) in WHOLE:

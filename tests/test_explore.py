@@ -57,7 +57,7 @@ def test_sliders_are_labelled_and_bounded_by_the_nomenclature():
 def test_reset():
     shown = explore(scaling.usl_throughput, sigma=0.1)
     shown.sliders["sigma"].value = 0.7
-    shown.children[-2].click()
+    shown.children[-2].children[-1].click()
     assert shown.sliders["sigma"].value == 0.1
 
 

@@ -65,6 +65,8 @@ PICTURE = """() => {
     };
 }"""
 
+FITS = "all => all.map(e => e.scrollWidth <= e.clientWidth && e.scrollHeight <= e.clientHeight)"
+
 
 class Lab(NamedTuple):
     address: str
@@ -112,7 +114,7 @@ def lab(tmp_path_factory):
 
 @pytest.fixture
 def page(browser):
-    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    page = browser.new_page(viewport={"width": 1366, "height": 768})
     yield page
     page.close()
 
@@ -166,6 +168,7 @@ def test_explored_models_follow_their_sliders(page, lab, kind):
     }[kind]
     write_notebook(lab.home / "notebooks" / f"{kind}.ipynb", [MODELS, EXPLORED[kind]])
     run_all(page, lab, kind)
+    assert_labels_fit(page)
     for value, said in moved(page, which):
         assert said == show(float(at(value)))
 
@@ -177,8 +180,14 @@ def test_planner_follows_its_sliders(page, lab):
     for cell in source[: 1 + next(i for i, text in enumerate(source) if "changes =" in text)]:
         exec(cell, names)
     run_all(page, lab, "23-what-if")
+    assert_labels_fit(page)
     for value, said in moved(page, 0):
         assert said == show(float(names["plan"](4 * names["N"], **names["now"] | {"c": value}).X))
+
+
+def assert_labels_fit(page):
+    labels = page.locator(".widget-label, .widget-readout").evaluate_all(FITS)
+    assert len(labels) > 4 and all(labels)
 
 
 def moved(page, which, seconds=30):
