@@ -15,7 +15,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
-from matplotlib.text import Text
+from matplotlib.text import Annotation, Text
 
 if TYPE_CHECKING:
     from nummodel.fit import Fit
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 BLUE, ORANGE, GREEN, RED, PURPLE, SKY, BLACK = COLOURS = (
     "#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#222222",
 )  # fmt: skip
+
+#: What marks a label at the end of a curve, and how far apart two of them are, in points.
+END, LINE = "end", 11.0
 
 
 class Picture:
@@ -40,6 +43,8 @@ class Picture:
         """The figure as a PNG of twice its size on the screen."""
         for text in self.figure.findobj(Text):
             text.set_color(legible(text.get_color()))
+        for ax in self.figure.axes:
+            _spread(ax)
         buffer = BytesIO()
         self.figure.savefig(buffer, format="png", dpi=192)
         return buffer.getvalue()
@@ -145,4 +150,21 @@ def fitted(result: "Fit", x: str, y: str, alt: str, level: float = 0.95, held_ou
 def _beside(ax: Axes, x, y, text: str, colour: str) -> None:
     if text and len(x):
         last = (np.asarray(x)[-1], np.asarray(y)[-1])
-        ax.annotate(text, last, (6, 0), textcoords="offset points", color=colour, va="center")
+        ax.annotate(
+            text, last, (6, 0), textcoords="offset points", color=colour, va="center", gid=END
+        )
+
+
+def _spread(ax: Axes) -> None:
+    """Move labels at the ends of curves up, where they would stand in each other."""
+    ends = [text for text in ax.texts if isinstance(text, Annotation) and text.get_gid() == END]
+    ax.get_ylim()  # which settles the limits
+    at = {text: ax.transData.transform(text.xy) * 72 / ax.figure.dpi for text in ends}
+    placed: list[tuple[float, float]] = []
+    for text in sorted(ends, key=lambda text: at[text][1]):
+        x, y = at[text]
+        lowest = max(
+            (below + LINE for left, below in placed if abs(left - x) < 4 * LINE), default=y
+        )
+        placed.append((x, max(y, lowest)))
+        text.set_position((6, placed[-1][1] - y))
