@@ -67,7 +67,7 @@ def test_index_lists_all_notebooks_and_claims(visit, report):
     links = page.locator("a").evaluate_all("all => all.map(a => a.getAttribute('href'))")
     assert set(links) == pages | {"results.csv", "claims.json"}
 
-    cells = page.locator("td").all_inner_texts()
+    cells = page.locator("td").all_text_contents()
     for claim in json.loads((report / "claims.json").read_text(encoding="utf-8")):
         why = f" ({claim['why']})" if claim["why"] else ""
         assert claim["what"] + why in cells
