@@ -54,6 +54,23 @@ def test_hits_and_misses(model, documented, options, hit, capsys):
     assert ": it" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    "model, documented, verdict",
+    [
+        ((2, 3), (1, 4), "holds"),
+        ((2, 5), (1, math.inf), "holds"),
+        ((2, 5), (1, 4), "is compatible"),
+        ((0, 5), (1, 4), "is compatible"),
+        ((0, 5), (-math.inf, 4), "is compatible"),
+        (2, (1, 4), "holds"),
+    ],
+)
+def test_an_interval_holds_only_as_a_whole(model, documented, verdict):
+    claim = check(model=model, documented=documented)
+    assert claim.verdict == verdict and str(claim).startswith(f"{verdict}: it")
+    assert claim._repr_mimebundle_()[claims.MIME]["verdict"] == verdict
+
+
 def test_an_unexpected_hit_fails():
     with pytest.raises(AssertionError, match="FAILS"):
         check(model=1.0, documented=(0, 2), expect="miss", why="too simple a model")
