@@ -29,6 +29,7 @@ PAGES = {
 }
 COURSE = PAGES["docs/course.md"]
 NOTEBOOKS = {path.stem: notebook.read(path) for path in runs.notebooks()}
+HERE = re.compile(r"^(make|source) .*\n", re.M)  # make is only asked, the path is set
 by_page = pytest.mark.parametrize("page", PAGES)
 
 
@@ -94,7 +95,7 @@ def test_programs_run(page):
 
 @pytest.fixture(scope="module")
 def shell(tmp_path_factory):
-    """A function that runs a command in one folder, beside the data, and gives what it prints."""
+    """Runs a command beside the data and what README makes, and gives what it prints."""
     folder = tmp_path_factory.mktemp("reader")
     (folder / "data").symlink_to(ROOT / "data")
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
@@ -110,14 +111,15 @@ def shell(tmp_path_factory):
         assert done.returncode == 0, f"{command}\n{done.stderr}"
         return done.stdout
 
+    for block in blocks("README.md", "sh"):
+        run(HERE.sub("", block))
     return run
 
 
 @by_page
 def test_commands_run(page, shell):
-    here = re.compile(r"^(make|source) .*\n", re.M)  # make is asked below, the path is set above
     for block in blocks(page, "sh"):
-        shell(here.sub("", block))
+        shell(HERE.sub("", block))
     for session in blocks(page, "console"):
         for command, printed in re.findall(r"^\$ (.*\n)((?:[^$\n].*\n|\n)*)", session, re.M):
             got = shell(command)
