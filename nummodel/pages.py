@@ -29,6 +29,7 @@ def page(outcome: Outcome) -> str:
             cell.outputs = [o for out in cell.outputs for o in _still(out, notebook)]
             for output in cell.outputs:
                 _formula_as_mathml(output)
+                _described(output)
     body, _ = _exporter().from_notebook_node(copy)
     exercises = notebook.metadata.get("nummodel", {}).get("exercises", [])
     return _template("page.html.j2").render(body=body, outcome=outcome, exercises=exercises)
@@ -89,19 +90,29 @@ def mathml(latex: str, display: str = "inline") -> str:
     return f'<div class="formula">{formula}</div>' if display == "block" else formula
 
 
+@cache
 def _exporter():
+    """Makes bodies of pages. Its templates take longer to be compiled than to be filled."""
     from jinja2 import pass_context
-    from nbconvert import HTMLExporter
+    from nbconvert import HTMLExporter, TemplateExporter
+    from nbconvert.filters import Highlight2HTML
 
     class Exporter(HTMLExporter):
         @pass_context
         def markdown2html(self, context, source):
             return _prose(source)
 
-    # A new one for every page: an exporter remembers the notebook that it is working on. What
-    # it would clean are its own highlighted sources.
+        def from_notebook_node(self, nb, resources=None, **options):
+            # Not HTMLExporter's, which parses what it has made, at the cost of making it.
+            return TemplateExporter.from_notebook_node(self, nb, resources, **options)
+
+    # What it would clean are its own highlighted sources.
+    filters = {
+        "clean_html": lambda html: html,
+        "highlight_code": Highlight2HTML(pygments_lexer="ipython3"),
+    }
     quiet = {"exclude_input_prompt": True, "exclude_output_prompt": True}
-    return Exporter(template_name="basic", filters={"clean_html": lambda html: html}, **quiet)
+    return Exporter(template_name="basic", filters=filters, **quiet)
 
 
 def _prose(markdown: str) -> str:
@@ -118,7 +129,7 @@ def _prose(markdown: str) -> str:
         def block_math(self, body: str) -> str:
             return mathml(body, "block")
 
-    return MarkdownWithMath(renderer=Renderer(escape=False, anchor_link_text="")).render(markdown)
+    return MarkdownWithMath(renderer=Renderer(escape=False)).render(markdown)
 
 
 def _still(output: Any, notebook: Any) -> list:
@@ -144,6 +155,13 @@ def _formula_as_mathml(output: Any) -> None:
         bundle["text/html"] = mathml(
             latex.strip().strip("$").replace(r"\displaystyle", ""), "block"
         )
+
+
+def _described(output: Any) -> None:
+    """So that who hears a page knows of a figure that came without alternative text."""
+    for kind in output.get("data", {}):
+        if kind.startswith("image/"):
+            output.metadata.setdefault(kind, {}).setdefault("alt", "A figure without description")
 
 
 def _label(run: Run) -> str:

@@ -9,10 +9,10 @@ import re
 import numpy as np
 import pytest
 
-from nummodel import claims, data, notebook, report
-from nummodel.report import Run
+from nummodel import claims, data, notebook, report, runs
+from nummodel.runs import Run
 
-PATHS = report.notebooks()
+PATHS = runs.notebooks()
 NOTEBOOKS = {path.stem: notebook.read(path) for path in PATHS}
 EXERCISES = {
     f"{path.stem} {i}": (path, exercise)
@@ -95,12 +95,12 @@ def outcomes(tmp_path_factory):
     """Outcome and folder of every run: each notebook's defaults, and each exercise."""
     from concurrent.futures import ThreadPoolExecutor
 
-    runs = {name: Run(path) for name, path in zip(NOTEBOOKS, PATHS, strict=True)}
-    runs |= {name: Run(path, e["parameters"]) for name, (path, e) in EXERCISES.items()}
-    folders = {name: tmp_path_factory.mktemp("run") for name in runs}
+    wanted = {name: Run(path) for name, path in zip(NOTEBOOKS, PATHS, strict=True)}
+    wanted |= {name: Run(path, e["parameters"]) for name, (path, e) in EXERCISES.items()}
+    folders = {name: tmp_path_factory.mktemp("run") for name in wanted}
     with ThreadPoolExecutor(2) as pool:
-        done = pool.map(report.execute_run, runs.values(), folders.values())
-        return {name: (o, folders[name]) for name, o in zip(runs, done, strict=True)}
+        done = pool.map(report.execute_run, wanted.values(), folders.values())
+        return {name: (o, folders[name]) for name, o in zip(wanted, done, strict=True)}
 
 
 @by_name
@@ -216,6 +216,6 @@ def test_any_csv_becomes_a_report(rows, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     table = ["threads,tps", "1,10", "2,19", "4,33", "8,52", "16,60", "32,58"][: rows + 1]
     (tmp_path / "mine.csv").write_text("\n".join(table) + "\n")
-    (run,) = report.plan(["21"], ["file=mine.csv", "weights=log"])
+    (run,) = runs.plan(["21"], ["file=mine.csv", "weights=log"])
     outcome = report.execute_run(run, tmp_path)
     assert outcome.error == ""
