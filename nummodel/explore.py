@@ -140,10 +140,10 @@ class Explorer(ipywidgets.VBox):
 
 def _align(controls: list) -> None:
     """Labels in one column, as wide as the longest asks for."""
-    wide = max(len(control.description) for control in controls) / 2
+    wide = 0.6 * max(len(control.description) for control in controls)
     for control in controls:
-        control.style.description_width = f"{wide}em"
-        control.layout = {"width": f"{wide + 22}em", "max_width": "100%"}
+        control.style.description_width = f"{wide:.0f}em"
+        control.layout = {"width": f"{wide + 22:.0f}em", "max_width": "100%"}
 
 
 def _axis(name: str, asked: Any, measured: Any) -> np.ndarray:
