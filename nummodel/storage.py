@@ -48,7 +48,7 @@ def devices(S, m: int = 1, servers: int = 1) -> list[networks.Station]:
     return [networks.queue(valid({"S": S})["S"] / m, servers)] * m
 
 
-def saturation_depth(stations: Sequence[networks.Station], Z=0.0) -> float:
+def saturation_depth(stations: Sequence[networks.Station], Z=0.0) -> Any:
     """Queue depth beyond which a request must wait somewhere, whatever the order.
 
     With m disks and nothing else it is m. Delays count as time only.

@@ -173,6 +173,7 @@ def test_saturation_depth():
     gap = np.minimum(depth / 0.011, 1 / 0.002) / X
     assert abs(depth[gap.argmax()] - storage.saturation_depth(path)) < 1
     assert storage.saturation_depth([networks.delay(1.0)]) == np.inf
+    assert storage.saturation_depth(storage.devices(1.0), Z=[0.0, 3.0]).tolist() == [1.0, 4.0]
 
 
 def test_interrupts_are_conserved():
