@@ -17,6 +17,13 @@ from nummodel.data import Printed
 
 MIME = "application/vnd.nummodel.claim+json"
 SCHEMA = 1
+#: The mark beside a row, by its verdict. The words say it as well.
+MARKS = {
+    "holds": "#009E73",
+    "is compatible": "#56B4E9",
+    "misses, as known": "#E69F00",
+    "FAILS": "#D55E00",
+}
 KINDS = ("audit", "calibration", "fit", "prediction", "conditional prediction")
 
 
@@ -38,15 +45,18 @@ class Claim:
 
     def __str__(self) -> str:
         if self.kind == "record":
-            return f"{self.what}: {show(self.model)}"
-        mark = self.verdict
+            return self.said
         why = f" ({self.why})" if self.why else ""
+        return f"{self.verdict}: {self.said} [{self.kind}]{why}"
+
+    @property
+    def said(self) -> str:
+        """What was claimed, with its figures unless it is a statement that is true."""
+        if self.kind == "record":
+            return f"{self.what}: {show(self.model)}"
         if self.documented is True and self.model is True:
-            return f"{mark}: {self.what} [{self.kind}]{why}"
-        return (
-            f"{mark}: {self.what}: model {show(self.model)}, "
-            f"documented {show(self.documented)} [{self.kind}]{why}"
-        )
+            return self.what
+        return f"{self.what}: model {show(self.model)}, documented {show(self.documented)}"
 
     @property
     def verdict(self) -> str:
@@ -68,11 +78,13 @@ class Claim:
         return low <= least and most <= high
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
-        colour = "#009E73" if self.ok else "#D55E00"
-        colour = "#56B4E9" if self.kind == "record" else colour
-        row = (
-            f'<div style="border-left:4px solid {colour};padding:2px 8px">{escape(str(self))}</div>'
-        )
+        mark, said = "#D9DEE4", escape(self.said)
+        if self.kind != "record":
+            more = f"{self.kind}; {self.why}" if self.why else self.kind
+            said = f"<b>{self.verdict}</b> {said} "
+            said += f'<span style="opacity:0.75">({escape(more)})</span>'
+            mark = MARKS[self.verdict]
+        row = f'<div style="border-left:4px solid {mark};padding:2px 8px">{said}</div>'
         return {
             MIME: {"schema": SCHEMA} | asdict(self) | {"verdict": self.verdict},
             "text/html": row,
@@ -95,8 +107,8 @@ def check(
 
     `documented` is a figure from `data.value` (it is known to its rounding), a number with `rtol`
     or `atol` and a `why`, an interval `(low, high)`, or a truth value. `model` is a number, a truth
-    value, or an interval, which is compatible if they have something in common. `kind` is one of `KINDS`.
-    `expect="miss"` with a `why` is for a known failure of a model: an unexpected hit fails.
+    value, or an interval, which is compatible if they have something in common. `kind` is one of
+    `KINDS`. `expect="miss"` with a `why` is for a known failure of a model: then a hit fails.
 
     Raises AssertionError, after the row is shown, if the claim does not go as expected, and
     ValueError for a claim that cannot be put.

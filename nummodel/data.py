@@ -7,6 +7,7 @@ other columns is known no better than their rounding allows.
 
 import json
 from functools import cache
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -67,10 +68,35 @@ class Printed(float):
         return self
 
 
+class Card(dict):
+    """What `data/datapackage.json` says of a table; in a notebook it shows itself."""
+
+    def _repr_html_(self) -> str:
+        source = "; ".join(f"{s['title']}: {s['locator']}" for s in self["sources"])
+        said = f"{self['rows']} rows; {self['standing']}; {self['licenses'][0]['title']}"
+        lines = [escape(line) for line in (self["title"], self["description"], source, said)]
+        head = _row(("column", "unit", "rounding", "meaning"), "th")
+        rows = "".join(map(_row, self._columns()))
+        more = f'<div style="opacity:0.75">{"<br>".join(lines[1:])}</div>'
+        return f"<div><b>{lines[0]}</b>{more}<table>{head}{rows}</table></div>"
+
+    def _columns(self) -> list[tuple[str, str, str, str]]:
+        """Of every column: its name, the unit that it is printed in, how far off rounding leaves
+        its figures in that unit, at most, and what it means.
+        """
+        off, rows = half_widths(self["name"]).max(), []
+        for field in self["schema"]["fields"]:
+            half = off[_short(field)] / UNITS[field["unit"]][1]
+            rounding = f"± {half:.2g}" if half else "" if field["type"] == "string" else "none"
+            unit = "" if field["unit"] == "-" else field["unit"]
+            rows.append((_short(field), unit, rounding, field["description"]))
+        return rows
+
+
 @cache
-def _cards() -> dict[str, dict]:
+def _cards() -> dict[str, Card]:
     package = json.loads((HOME / "data" / "datapackage.json").read_text(encoding="utf-8"))
-    return {resource["name"]: resource for resource in package["resources"]}
+    return {resource["name"]: Card(resource) for resource in package["resources"]}
 
 
 def tables() -> list[str]:
@@ -78,7 +104,7 @@ def tables() -> list[str]:
     return list(_cards())
 
 
-def card(name: str) -> dict:
+def card(name: str) -> Card:
     """The card of a table: title, source, standing, columns with unit and meaning, identities."""
     try:
         return _cards()[name]
@@ -154,6 +180,12 @@ def audit(name: str) -> "pd.DataFrame":
     miss = (table["printed"] - table["computed"]).abs()
     table["holds"] = miss <= table["slack"] + 1e-12 * table["printed"].abs()
     return table
+
+
+def _row(cells: tuple[str, ...], kind: str = "td") -> str:
+    """A row of a table whose text begins at the left, which JupyterLab would have at the right."""
+    told = (f'<{kind} style="text-align:left">{escape(cell)}</{kind}>' for cell in cells)
+    return f"<tr>{''.join(told)}</tr>"
 
 
 def _short(field: dict) -> str:

@@ -15,6 +15,7 @@ from IPython.display import HTML, display
 
 from nummodel import plot, scaling
 from nummodel.arguments import WHOLE
+from nummodel.claims import show
 from nummodel.fit import Fit
 from nummodel.nomenclature import QUANTITIES, known, label, quantity
 
@@ -65,9 +66,10 @@ class Explorer(ipywidgets.VBox):
         again = ipywidgets.Button(description="reset", tooltip="all sliders back to their start")
         again.on_click(lambda _: self.reset())
         controls = self.sliders | {"choice": self.choice}
+        _align(list(controls.values()))
         shown = ipywidgets.interactive_output(self._draw, controls)
         chosen = [self.choice] if len(results) > 1 else []
-        super().__init__([*self.sliders.values(), *chosen, again, shown])
+        super().__init__([*self.sliders.values(), ipywidgets.HBox([*chosen, again]), shown])
 
     def reset(self) -> None:
         """All sliders back to where they started."""
@@ -89,16 +91,16 @@ class Explorer(ipywidgets.VBox):
         y = self.at(self.axis, **values)[choice]
         top = int(np.argmax(np.where(np.isnan(y), -np.inf, y)))
         said = [
-            f"{choice} = {y[-1]:.4g} at {self.load} = {self.axis[-1]:.4g}",
-            f"highest {choice} = {y[top]:.4g} at {self.load} = {self.axis[top]:.4g}",
+            f"{choice} = {show(y[-1])} at {self.load} = {show(self.axis[-1])}",
+            f"highest {choice} = {show(y[top])} at {self.load} = {show(self.axis[top])}",
         ]
         if self.model in scaling.LAWS.values():
             found = {
                 "peak at N": scaling.optimum(self.model),
                 "ceiling": scaling.ceiling(self.model),
             }
-            said += [f"{what} = {law.at(values):.4g}" for what, law in found.items() if law]
-        return "; ".join(said)
+            said += [f"{what} = {show(law.at(values))}" for what, law in found.items() if law]
+        return "\n".join(said)
 
     def _draw(self, choice: str, **values: float) -> None:
         try:
@@ -121,7 +123,7 @@ class Explorer(ipywidgets.VBox):
             self._off(above, ax, choice, values)
         above.set_ylim(0)
         picture.figure.axes[-1].set_xlabel(label(known(self.load)))
-        display(picture, HTML(f"<p>{text}</p>"))
+        display(HTML(f'<p style="white-space: pre-line">{escape(text)}</p>'), picture)
 
     def _off(self, above, below, choice: str, values: dict[str, float]) -> None:
         """What was measured, beside the curve; what it is off by, below; the band of a fit."""
@@ -134,6 +136,14 @@ class Explorer(ipywidgets.VBox):
         below.set_xlim(above.get_xlim())
         if self._band is not None:
             plot.band(above, self.axis, self._band["low"], self._band["high"])
+
+
+def _align(controls: list) -> None:
+    """Labels in one column, as wide as the longest asks for."""
+    wide = 0.6 * max(len(control.description) for control in controls)
+    for control in controls:
+        control.style.description_width = f"{wide:.0f}em"
+        control.layout = {"width": f"{wide + 22:.0f}em", "max_width": "100%"}
 
 
 def _axis(name: str, asked: Any, measured: Any) -> np.ndarray:
@@ -161,8 +171,6 @@ def _slider(name: str, asked: Any, start: Any) -> "ipywidgets.FloatSlider | ipyw
         raise ValueError(f"explore: {name} starts at {start:g}, expected {low:g} to {high:g}")
     looks = {
         "description": label(name) if name in QUANTITIES else f"{name}: {what.meaning}",
-        "style": {"description_width": "22em"},
-        "layout": {"width": "44em", "max_width": "100%"},
         "continuous_update": True,
     }
     if known(name) in WHOLE:

@@ -1,5 +1,7 @@
 """Executed notebooks as pages that need no network: formulas are MathML, figures are inside."""
 
+import re
+from collections import Counter
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -12,6 +14,8 @@ from nummodel.runs import Run
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
 WIDGET_STATE = "application/vnd.jupyter.widget-state+json"
+#: A space that must not end a line: the one between a figure and its unit.
+BEFORE_UNIT = re.compile(r"(?<=\d) (?=%|(?:[mµn]?s|[KMG]B)\b)")
 
 
 def page(outcome: Outcome) -> str:
@@ -25,29 +29,23 @@ def page(outcome: Outcome) -> str:
             cell.outputs = [o for out in cell.outputs for o in _still(out, notebook)]
             for output in cell.outputs:
                 _formula_as_mathml(output)
+                _described(output)
     body, _ = _exporter().from_notebook_node(copy)
     exercises = notebook.metadata.get("nummodel", {}).get("exercises", [])
     return _template("page.html.j2").render(body=body, outcome=outcome, exercises=exercises)
 
 
 def index(outcomes: list[Outcome]) -> str:
-    """The page that lists all runs and every claim, audits apart from the rest.
+    """The page that lists all runs and, folded under each notebook, every claim, audits apart.
 
     Runs of the same notebook make a table, which a click on a head sorts.
     """
-    rows = [(o, c) for o in outcomes for c in o.claims]
-    groups = {
-        "Claims": [r for r in rows if r[1]["kind"] not in ("audit", "record")],
-        "Audits": [r for r in rows if r[1]["kind"] == "audit"],
-        "Recorded values": [r for r in rows if r[1]["kind"] == "record"],
-    }
     by_notebook: dict[Any, list[Outcome]] = {}
     for outcome in outcomes:
         by_notebook.setdefault(outcome.run.notebook, []).append(outcome)
     notebooks = [_beside(of_notebook) for of_notebook in by_notebook.values()]
-    swept = len(notebooks) < len(outcomes)
     return _template("index.html.j2").render(
-        outcomes=outcomes, notebooks=notebooks, groups=groups, swept=swept
+        outcomes=outcomes, notebooks=notebooks, groups=_groups(outcomes), marks=claims.MARKS
     )
 
 
@@ -63,7 +61,20 @@ def _beside(outcomes: list[Outcome]) -> dict[str, Any]:
         checked = o.checked
         held = f"{sum(c['ok'] for c in checked)} of {len(checked)}" if checked else "none"
         rows.append((o, given, held, [o.records.get(n, "") for n in found]))
-    return {"outcomes": outcomes, "told": told, "found": found, "rows": rows}
+    groups = _groups(outcomes)
+    return {"outcomes": outcomes, "told": told, "found": found, "rows": rows, "groups": groups}
+
+
+def _groups(outcomes: list[Outcome]) -> list[dict[str, Any]]:
+    """Claims, audits and recorded values with their runs, and how many of them went how."""
+    of = {"record": "recorded value", "audit": "audit"}
+    groups = []
+    for what in ("claim", "audit", "recorded value"):
+        rows = [(o, c) for o in outcomes for c in o.claims if of.get(c["kind"], "claim") == what]
+        went = Counter(c["verdict"] for _, c in rows if c["kind"] != "record")
+        verdicts = {name: went[name] for name in claims.MARKS if went[name]}
+        groups.append({"what": what, "rows": rows, "verdicts": verdicts})
+    return groups
 
 
 def mathml(latex: str, display: str = "inline") -> str:
@@ -73,24 +84,35 @@ def mathml(latex: str, display: str = "inline") -> str:
     from latex2mathml.converter import convert
 
     try:
-        return convert(latex.strip(), display=display)
+        formula = convert(latex.strip(), display=display)
     except Exception:  # the converter raises many kinds
         return f"<code>{escape(latex)}</code>"
+    return f'<div class="formula">{formula}</div>' if display == "block" else formula
 
 
+@cache
 def _exporter():
+    """Makes bodies of pages. Its templates take longer to be compiled than to be filled."""
     from jinja2 import pass_context
-    from nbconvert import HTMLExporter
+    from nbconvert import HTMLExporter, TemplateExporter
+    from nbconvert.filters import Highlight2HTML
 
     class Exporter(HTMLExporter):
         @pass_context
         def markdown2html(self, context, source):
             return _prose(source)
 
-    # A new one for every page: an exporter remembers the notebook that it is working on. What
-    # it would clean are its own highlighted sources.
+        def from_notebook_node(self, nb, resources=None, **options):
+            # Not HTMLExporter's, which parses what it has made, at the cost of making it.
+            return TemplateExporter.from_notebook_node(self, nb, resources, **options)
+
+    # What it would clean are its own highlighted sources.
+    filters = {
+        "clean_html": lambda html: html,
+        "highlight_code": Highlight2HTML(pygments_lexer="ipython3"),
+    }
     quiet = {"exclude_input_prompt": True, "exclude_output_prompt": True}
-    return Exporter(template_name="basic", filters={"clean_html": lambda html: html}, **quiet)
+    return Exporter(template_name="basic", filters=filters, **quiet)
 
 
 def _prose(markdown: str) -> str:
@@ -98,24 +120,32 @@ def _prose(markdown: str) -> str:
     from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 
     class Renderer(IPythonRenderer):
+        def text(self, text: str) -> str:
+            return super().text(BEFORE_UNIT.sub("\N{NO-BREAK SPACE}", text))
+
         def inline_math(self, body: str) -> str:
             return mathml(body)
 
         def block_math(self, body: str) -> str:
             return mathml(body, "block")
 
-    return MarkdownWithMath(renderer=Renderer(escape=False, anchor_link_text="")).render(markdown)
+    return MarkdownWithMath(renderer=Renderer(escape=False)).render(markdown)
 
 
 def _still(output: Any, notebook: Any) -> list:
-    """A slider's output as what it showed when the notebook was executed."""
+    """Sliders as what they showed when the notebook was executed, and where they stood."""
+    from nbformat.v4 import new_output
+
     view = output.get("data", {}).get(WIDGET)
     if not view:
         return [output]
     models = notebook.metadata.get("widgets", {}).get(WIDGET_STATE, {}).get("state", {})
-    state = models.get(view["model_id"], {}).get("state", {})
-    children = [c.removeprefix("IPY_MODEL_") for c in state.get("children", [])]
-    return [o for c in children for o in models.get(c, {}).get("state", {}).get("outputs", [])]
+    names = models.get(view["model_id"], {}).get("state", {}).get("children", [])
+    children = [models.get(name.removeprefix("IPY_MODEL_"), {}).get("state", {}) for name in names]
+    stood = [f"{c['description']} = {c['value']:.4g}" for c in children if "readout_format" in c]
+    told = _prose(f"Sliders in JupyterLab, here where they start: {'; '.join(stood)}.")
+    where = new_output("display_data", data={"text/html": told})
+    return [where, *(o for c in children for o in c.get("outputs", []))]
 
 
 def _formula_as_mathml(output: Any) -> None:
@@ -127,11 +157,17 @@ def _formula_as_mathml(output: Any) -> None:
         )
 
 
+def _described(output: Any) -> None:
+    """So that who hears a page knows of a figure that came without alternative text."""
+    for kind in output.get("data", {}):
+        if kind.startswith("image/"):
+            output.metadata.setdefault(kind, {}).setdefault("alt", "A figure without description")
+
+
 def _label(run: Run) -> str:
-    """A run in few words: the number of its notebook, and what it was told."""
-    number, _, _ = run.notebook.stem.partition("-")
+    """What a run was told, in few words."""
     told = ", ".join(f"{name} = {value}" for name, value in run.parameters.items())
-    return f"{number if number.isdigit() else run.notebook.stem} {told}".strip()
+    return told or run.notebook.stem
 
 
 @cache

@@ -2,7 +2,8 @@
 
 Every figure is a `Picture`, which shows itself in a notebook with its alternative text and needs
 neither pyplot nor a backend. Colours are those of Okabe and Ito, which colour-blind readers can
-tell apart; text stands next to a curve instead of in a legend.
+tell apart; text stands next to a curve instead of in a legend, in a darker shade of its colour
+where that would be too pale to read.
 """
 
 from base64 import b64encode
@@ -12,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
+from matplotlib.text import Annotation, Text
 
 if TYPE_CHECKING:
     from nummodel.fit import Fit
@@ -20,6 +23,9 @@ if TYPE_CHECKING:
 BLUE, ORANGE, GREEN, RED, PURPLE, SKY, BLACK = COLOURS = (
     "#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#222222",
 )  # fmt: skip
+
+#: What marks a label at the end of a curve, and how far apart two of them are, in points.
+END, LINE = "end", 11.0
 
 
 class Picture:
@@ -29,12 +35,16 @@ class Picture:
     figures are shown does not decide how this one is.
     """
 
-    def __init__(self, alt: str, width: float = 6.4, height: float = 3.8):
+    def __init__(self, alt: str, width: float = 5.8, height: float = 3.6):
         self.alt = alt
         self.figure = Figure(figsize=(width, height), layout="constrained")
 
     def png(self) -> bytes:
         """The figure as a PNG of twice its size on the screen."""
+        for text in self.figure.findobj(Text):
+            text.set_color(legible(text.get_color()))
+        for ax in self.figure.axes:
+            _spread(ax)
         buffer = BytesIO()
         self.figure.savefig(buffer, format="png", dpi=192)
         return buffer.getvalue()
@@ -62,6 +72,24 @@ def axes(picture: Picture, x: str, y: str, position: Any = 111, **options: Any) 
     ax.grid(color="#dddddd", linewidth=0.6)
     ax.set_axisbelow(True)
     return ax
+
+
+def legible(colour: str | tuple) -> tuple[float, float, float]:
+    """A colour as dark as text on white has to be: contrast 4.5 to 1 (WCAG 2.1, 1.4.3).
+
+    >>> legible(BLUE) == to_rgb(BLUE), legible(ORANGE) < to_rgb(ORANGE)
+    (True, True)
+    """
+    shade = np.array(to_rgb(colour))
+    while 1.05 / (luminance(shade) + 0.05) < 4.5:
+        shade *= 0.98
+    return tuple(shade.tolist())
+
+
+def luminance(rgb: np.ndarray) -> float:
+    """Relative luminance of a colour of sRGB, as WCAG 2.1 defines it: 0 for black, 1 for white."""
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    return float(linear @ (0.2126, 0.7152, 0.0722))
 
 
 def plain(text: str) -> str:
@@ -98,7 +126,7 @@ def fitted(result: "Fit", x: str, y: str, alt: str, level: float = 0.95, held_ou
 
     `x` and `y` are axis labels; `held_out` is a pair (N, X) of points that were not used.
     """
-    picture = Picture(alt, height=5.0)
+    picture = Picture(alt, height=4.8)
     grid = picture.figure.add_gridspec(2, 1, height_ratios=(3, 1))
     top = axes(picture, "", y, grid[0])
     top.tick_params(labelbottom=False)
@@ -122,4 +150,21 @@ def fitted(result: "Fit", x: str, y: str, alt: str, level: float = 0.95, held_ou
 def _beside(ax: Axes, x, y, text: str, colour: str) -> None:
     if text and len(x):
         last = (np.asarray(x)[-1], np.asarray(y)[-1])
-        ax.annotate(text, last, (6, 0), textcoords="offset points", color=colour, va="center")
+        ax.annotate(
+            text, last, (6, 0), textcoords="offset points", color=colour, va="center", gid=END
+        )
+
+
+def _spread(ax: Axes) -> None:
+    """Move labels at the ends of curves up, where they would stand in each other."""
+    ends = [text for text in ax.texts if isinstance(text, Annotation) and text.get_gid() == END]
+    ax.get_ylim()  # which settles the limits
+    at = {text: ax.transData.transform(text.xy) * 72 / ax.figure.dpi for text in ends}
+    placed: list[tuple[float, float]] = []
+    for text in sorted(ends, key=lambda text: at[text][1]):
+        x, y = at[text]
+        lowest = max(
+            (below + LINE for left, below in placed if abs(left - x) < 4 * LINE), default=y
+        )
+        placed.append((x, max(y, lowest)))
+        text.set_position((6, placed[-1][1] - y))

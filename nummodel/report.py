@@ -16,12 +16,11 @@ from threading import Event
 from time import perf_counter, sleep
 from typing import Any
 
+from nummodel import pages
 from nummodel.errors import InputError
 from nummodel.notebook import KERNEL, papermill, read
 from nummodel.results import Outcome, table
-from nummodel.runs import Run, find, notebooks, plan
-
-__all__ = ["Outcome", "Run", "carry_out", "execute_run", "find", "notebooks", "plan", "report"]
+from nummodel.runs import Run
 
 STAMP = "nummodel_run"  # an executed notebook's metadata that tell how its run went
 SUMMARIES = ("claims.json", "index.html", "results.csv")
@@ -108,16 +107,20 @@ def execute_run(run: Run, folder: Path, timeout: float = TIMEOUT) -> Outcome:
 
 def carry_out(run: Run, timeout: float = TIMEOUT) -> Outcome:
     """Execute one notebook, up to the cell that fails."""
+    from nummodel import kernels
+
+    kernels.prepare()  # its server imports what kernels need, while this process does
     from nbclient import NotebookClient
     from nbclient.exceptions import CellExecutionError, CellTimeoutError
     from traitlets.config import Config
 
+    prepared = papermill().execute_notebook
     # Loopback needs no encryption; unasked, ipykernel warns of that in every notebook.
     config = Config(KernelManager={"transport_encryption": "auto"})
     start, error = perf_counter(), ""
     notebook, key = read(run.notebook), run.key  # of what is executed, should it change meanwhile
     try:
-        notebook = papermill().execute_notebook(
+        notebook = prepared(
             notebook,
             None,
             run.parameters,
@@ -149,10 +152,13 @@ def carry_out(run: Run, timeout: float = TIMEOUT) -> Outcome:
 
 def _start(client: Any) -> None:
     """Start a kernel, up to three times: what it is told to listen on may just have been taken."""
+    from nummodel import kernels
+
     for attempt in range(3):
-        client.create_kernel_manager()
-        client.start_new_kernel()
+        manager = client.create_kernel_manager()
+        manager.provisioner = kernels.Forked(parent=manager, kernel_spec=manager.kernel_spec)
         try:
+            client.start_new_kernel()
             client.start_new_kernel_client()
             return
         except RuntimeError:  # it died before it answered
@@ -162,8 +168,6 @@ def _start(client: Any) -> None:
 
 def keep(outcome: Outcome, folder: Path) -> Outcome:
     """Write an outcome's page and executed notebook."""
-    from nummodel import pages
-
     text = json.dumps(outcome.notebook, indent=1, ensure_ascii=False) + "\n"
     name = outcome.run.name
     write(folder, {f"{name}.html": pages.page(outcome), f"{name}.ipynb": text})
@@ -199,8 +203,6 @@ def summarise(outcomes: list[Outcome], folder: Path) -> None:
     lines = table(outcomes)
     if all(outcome.kept for outcome in outcomes) and _is_there(lines, folder):
         return
-    from nummodel import pages
-
     found = [{"run": o.run.name, **claim} for o in outcomes for claim in o.claims]
     texts = json.dumps(found, indent=1) + "\n", pages.index(outcomes), lines
     write(folder, dict(zip(SUMMARIES, texts, strict=True)))
@@ -220,8 +222,6 @@ def write(folder: Path, texts: dict[str, str]) -> None:
 
 
 def _paged(outcome: Outcome, folder: Path) -> Outcome:
-    from nummodel import pages
-
     write(folder, {f"{outcome.run.name}.html": pages.page(outcome)})
     return outcome
 

@@ -44,11 +44,11 @@ def devices(S, m: int = 1, servers: int = 1) -> list[networks.Station]:
     `servers` are what one device can do at a time (channels, actuators) from its one queue.
     Raises ValueError for a time that is negative and for fewer than one device or server.
     """
-    m = int(valid({"m": m, "S": S})["m"])
-    return [networks.queue(np.asarray(S, dtype=float) / m, servers)] * m
+    m = _count("m", m)
+    return [networks.queue(valid({"S": S})["S"] / m, servers)] * m
 
 
-def saturation_depth(stations: Sequence[networks.Station], Z=0.0) -> float:
+def saturation_depth(stations: Sequence[networks.Station], Z=0.0) -> Any:
     """Queue depth beyond which a request must wait somewhere, whatever the order.
 
     With m disks and nothing else it is m. Delays count as time only.
@@ -60,10 +60,11 @@ def saturation_depth(stations: Sequence[networks.Station], Z=0.0) -> float:
 
     Raises ValueError for no stations and for several classes.
     """
-    if not stations or any(np.ndim(s.D) for s in stations):
+    fit = (isinstance(s, networks.Station) and not np.ndim(s.D) for s in stations)
+    if not stations or not all(fit):
         raise ValueError("stations: expected at least one, with one D each")
     widest = [0.0 if s.capacity is None else s.D / s.capacity.max() for s in stations]
-    return float(saturation(D=sum(s.D for s in stations), D_max=max(widest), Z=Z))
+    return saturation(D=sum(s.D for s in stations), D_max=max(widest), Z=Z)
 
 
 def iops(N, R, X_max) -> tuple[Any, Any]:
@@ -77,9 +78,11 @@ def iops(N, R, X_max) -> tuple[Any, Any]:
     >>> iops(N=[1, 40, 4000], R=80e-6, X_max=500e3)
     (array([ 12500.        , 253164.5..., 495172.0...]), array([ 12500., 500000., 500000.]))
 
-    Raises ValueError where X_max is less than what one request alone gets, 1/R.
+    Raises ValueError for no requests and where X_max is less than what one alone gets, 1/R.
     """
     given = valid({"N": N, "R": R, "X_max": X_max})
+    if (given["N"] < 1).any():
+        raise ValueError(f"N is {N}, expected at least one request outstanding")
     if (given["R"] * given["X_max"] < 1 - 1e-9).any():
         raise ValueError(f"X_max is {X_max}, expected at least 1/R: what one request alone gets")
     drive = {"N": given["N"], "D": given["R"], "D_max": 1 / given["X_max"], "Z": 0.0}
@@ -187,13 +190,13 @@ def interrupt_load(X, S, cpu: Sequence[int], c: int) -> np.ndarray:
     >>> interrupt_load(X=[8e3, 8e3, 4e3], S=25e-6, cpu=[1, 2, 3], c=4)
     array([0. , 0.2, 0.2, 0.1])
 
-    Raises ValueError for a processor that is none of 0 to c - 1.
+    Raises ValueError for a processor that is none of 0 to c - 1, and for lists of unequal length.
     """
-    given = valid({"X": X, "S": S, "c": c})
-    rates, at = np.broadcast_arrays(given["X"] * given["S"], np.asarray(cpu))
+    c = _count("c", c)
+    rates, seconds, at = _aligned(valid({"X": X, "S": S}) | {"cpu": np.asarray(cpu)})
     if at.dtype.kind not in "iu" or ((at < 0) | (at >= c)).any():
         raise ValueError(f"cpu is {cpu}, expected processors from 0 to {c - 1}, one per adapter")
-    return np.bincount(at.ravel(), rates.ravel(), minlength=int(c))
+    return np.bincount(at.ravel(), (rates * seconds).ravel(), minlength=c)
 
 
 @formula("R", valid)
@@ -221,21 +224,32 @@ def unused_cycles(interrupt, mp_synch, busy):
     True
     >>> unused_cycles(interrupt=[0.3, 0.4, 0.4, 0.2], mp_synch=0.2, busy=0.6)
     False
+
+    Raises ValueError where interrupts and synchronization take more than all of the time.
     """
-    shares = {"interrupt": interrupt, "mp_synch": mp_synch, "busy": busy}
-    arrays = {}
-    for name, value in shares.items():
-        arrays[name] = np.asarray(value, dtype=float)
-        if not ((arrays[name] >= 0) & (arrays[name] <= 1)).all():
-            raise ValueError(f"{name} is {value}, expected shares of time from 0 to 1")
-        if arrays[name].ndim and arrays[name].shape[-1] != 4:
-            raise ValueError(f"{name} is {value}, expected one figure, or one for each of CPUs 0-3")
-    waiting = _together(arrays["interrupt"] + arrays["mp_synch"])
-    rest = arrays["busy"][..., 1:] if arrays["busy"].ndim else arrays["busy"]
-    answer = (waiting < 0.50) & (_together(rest) < 0.75)
+    given = valid({"interrupt": interrupt, "mp_synch": mp_synch, "busy": busy})
+    *given, _ = _aligned(given | {"CPUs 0-3": np.empty(4)})  # one figure is that of each
+    waiting, rest = given[0] + given[1], given[2][..., 1:]
+    if (waiting > 1 + 1e-9).any():
+        raise ValueError(f"interrupt + mp_synch is {waiting.max():g}, expected at most 1")
+    answer = (waiting.mean(-1) < 0.50) & (rest.mean(-1) < 0.75)
     return answer if answer.ndim else bool(answer)
 
 
-def _together(shares: np.ndarray) -> np.ndarray:
-    """Of several processors, the last axis; one figure is that of each."""
-    return shares.mean(-1) if shares.ndim else shares
+# --- arguments --------------------------------------------------------------------------------
+
+
+def _count(name: str, value) -> int:
+    """A whole number of at least 1, where only one will do."""
+    if np.ndim(value):
+        raise ValueError(f"{name} is {value}, expected one whole number")
+    return int(valid({name: value})[name])
+
+
+def _aligned(arrays: dict[str, np.ndarray]) -> list[np.ndarray]:
+    """All broadcast to one shape. Raises ValueError naming the shapes that do not go together."""
+    try:
+        return list(np.broadcast_arrays(*arrays.values()))
+    except ValueError:
+        shapes = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
+        raise ValueError(f"{shapes}: expected as many of each, or one") from None

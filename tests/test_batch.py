@@ -15,7 +15,7 @@ import psutil
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-from nummodel import report, results, runs
+from nummodel import kernels, report, results, runs
 from nummodel.errors import InputError
 from nummodel.runs import Run
 
@@ -256,23 +256,91 @@ def test_each_failure_is_told_and_the_others_finish(tmp_path):
     assert code == 1 and "4 executed: 2 of 6 runs were there already" in err
 
 
-def test_a_kernel_that_does_not_start_gets_another_chance(tmp_path, monkeypatch):
+@pytest.mark.parametrize("deaths, error", [(2, ""), (3, "RuntimeError: Kernel died before")])
+def test_a_kernel_that_does_not_start_gets_another_chance(tmp_path, monkeypatch, deaths, error):
     """As when another process takes its port; the third time, it is told."""
-    (tmp_path / "sitecustomize.py").write_text(
-        "import os, sys\n"
-        "if any('ipykernel' in word for word in sys.orig_argv):\n"
-        "    with open(os.environ['STARTS'], 'a+') as starts:\n"
-        "        starts.write('x')\n"
-        "        starts.seek(0)\n"
-        "        if len(starts.read()) < int(os.environ['GOOD']):\n"
-        "            os._exit(1)\n"
+    fork, left = kernels.fork, [True] * deaths
+
+    def short_lived(*order):
+        kernel = fork(*order)
+        if left:
+            left.pop()
+            kernel.kill()
+        return kernel
+
+    monkeypatch.setattr(kernels, "fork", short_lived)
+    outcome = report.carry_out(Run(notebook(tmp_path, "one", RECORD)))
+    assert outcome.error.startswith(error) and bool(outcome.error) == bool(error)
+    assert not left
+
+
+# Kernels that are forked
+
+
+@pytest.mark.parametrize("forks", [True, False])
+def test_a_kernel_is_as_any_other(tmp_path, monkeypatch, forks):
+    """Folder, environment, path, processes of its own, pyplot; forked or, where none is, not."""
+    monkeypatch.setattr(kernels, "FORKS", forks and kernels.FORKS)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TOLD", "yes")
+    (tmp_path / "beside.py").write_text("def twice(x): return 2 * x")
+    path = notebook(
+        tmp_path,
+        "any",
+        "import os, subprocess, sys\nassert os.environ['TOLD'] == 'yes'",
+        f"assert os.getcwd() == {str(tmp_path)!r} and sys.path.count('') == 1",
+        f"assert os.getsid(0) == os.getpid() and {__file__!r} not in sys.path",
+        "assert subprocess.run(['false']).returncode == 1",
+        "import beside, multiprocessing\nwith multiprocessing.Pool(2) as pool:\n"
+        "    assert pool.map(beside.twice, [1, 2]) == [2, 4]",
+        "from matplotlib import pyplot\npyplot.plot([1, 2])\nprint('drawn')",
     )
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    outcome = report.carry_out(Run(path))
+    assert outcome.error == ""
+    kinds = [sorted(o.get("data", {"text": ""})) for o in outcome.notebook.cells[-1].outputs]
+    assert ["image/png", "text/plain"] in kinds and ["text"] in kinds
+
+
+def test_runs_have_nothing_in_common(tmp_path):
+    """Nor the numbers that come out of generators which nobody has seeded."""
+    path = notebook(
+        tmp_path,
+        "alone",
+        "import os, random\nimport numpy as np\nfrom nummodel import claims, scaling\n"
+        "for thing in (np, scaling):\n    assert not hasattr(thing, 'left')\n    thing.left = size",
+        "assert 'LEFT' not in os.environ\nos.environ['LEFT'] = 'here'",
+        "claims.record('drawn', [random.random(), np.random.random()])",
+    )
+    first, second = (report.carry_out(Run(path, {"size": size})) for size in (1, 2))
+    assert first.error == second.error == ""
+    assert not set(first.records["drawn"]) & set(second.records["drawn"])
+
+
+@pytest.mark.skipif(not kernels.FORKS, reason="no kernels are forked here")
+def test_a_server_that_has_died_is_replaced(tmp_path):
+    run = Run(notebook(tmp_path, "one", RECORD))
+    assert report.carry_out(run).error == ""
+    process, _ = kernels._started()
+    process.kill()
+    process.wait()
+    assert report.carry_out(run).error == ""
+
+
+def test_a_script_may_execute_runs(tmp_path):
+    """Without a guard against being imported, which processes of multiprocessing would ask for."""
     path = notebook(tmp_path, "one", RECORD)
-    for good, error in ((2, ""), (9, "RuntimeError: Kernel died before replying to kernel_info")):
-        monkeypatch.setenv("GOOD", str(good))
-        monkeypatch.setenv("STARTS", str(tmp_path / f"starts{good}"))
-        assert report.carry_out(Run(path)).error == error
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from pathlib import Path\nfrom nummodel import report, runs\n"
+        f"run = runs.Run(Path({str(path)!r}))\n"
+        "print(report.execute_run(run, Path()).records['square'])\n"
+    )
+    done = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("9\n", "")
+    assert (tmp_path / "one.html").exists()
+
+
+# What goes on
 
 
 def files(folder, kind):
@@ -290,7 +358,7 @@ def test_a_killed_report_goes_on_where_it_was(tmp_path):
     killed = command(*sweep, "--output", "out", cwd=tmp_path)
     folder = tmp_path / "out"
     wait_for(lambda: len(list(folder.glob("*.ipynb"))) >= 2)
-    kernels = psutil.Process(killed.pid).children(recursive=True)
+    started = psutil.Process(killed.pid).children(recursive=True)
     killed.kill()
     killed.communicate()
     done = {p: p.stat().st_mtime_ns for p in folder.glob("*.ipynb") if p.name[0] != "."}
@@ -311,7 +379,7 @@ def test_a_killed_report_goes_on_where_it_was(tmp_path):
     code, out, err = finish(command(*sweep, "--output", "out", cwd=tmp_path))
     assert (code, out) == (0, "out/index.html\n")
     assert err.startswith("nummodel: nothing to do: 6 of 6 runs were there already")
-    wait_for(lambda: not any(kernel.is_running() for kernel in kernels))
+    wait_for(lambda: not any(process.is_running() for process in started))
 
 
 def test_an_interrupted_report_keeps_what_is_done(tmp_path):

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from nummodel import data, locks, networks, queueing, scaling
+from nummodel.claims import show
 from nummodel.explore import explore
 from nummodel.fit import fit
 from nummodel.nomenclature import label, quantity
@@ -39,7 +40,8 @@ def test_any_model_shows_what_it_gives_where_the_sliders_are(kind):
         here = model(shown.axis[-1:], **values)
         here = getattr(here, choice, here)
         text = shown.readout(choice, **values)
-        assert text.startswith(f"{choice} = {here[0]:.4g} at {shown.load} = {shown.axis[-1]:.4g};")
+        end = f"{choice} = {show(here[0])} at {shown.load} = {show(shown.axis[-1])}"
+        assert text.splitlines()[0] == end
 
 
 def test_sliders_are_labelled_and_bounded_by_the_nomenclature():
@@ -55,7 +57,7 @@ def test_sliders_are_labelled_and_bounded_by_the_nomenclature():
 def test_reset():
     shown = explore(scaling.usl_throughput, sigma=0.1)
     shown.sliders["sigma"].value = 0.7
-    shown.children[-2].click()
+    shown.children[-2].children[-1].click()
     assert shown.sliders["sigma"].value == 0.1
 
 

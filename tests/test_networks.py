@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference import CASES, KNOWN_WRONG
 
-from nummodel import classes, convolution, networks, operational, queueing, report
+from nummodel import classes, convolution, networks, operational, queueing, runs
 from nummodel.networks import delay, load_dependent, open_network, queue, schweitzer, solve
 
 sys.path.append(str(Path(__file__).parent.parent / "benchmarks"))
@@ -428,7 +428,7 @@ def test_a_collapse_too_large_is_refused():
 
 
 def test_the_notebook_cites_what_the_tools_printed():
-    (path,) = (p for p in report.notebooks() if p.stem.startswith("03"))
+    (path,) = (p for p in runs.notebooks() if p.stem.startswith("03"))
     for case in KNOWN_WRONG:
         if {"N", "m"} <= set(case["inputs"]):
             assert f"{np.ravel(case['outputs']['X'])[0]:.6f}" in path.read_text()

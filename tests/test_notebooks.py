@@ -9,10 +9,10 @@ import re
 import numpy as np
 import pytest
 
-from nummodel import claims, data, notebook, report
-from nummodel.report import Run
+from nummodel import claims, data, notebook, report, runs
+from nummodel.runs import Run
 
-PATHS = report.notebooks()
+PATHS = runs.notebooks()
 NOTEBOOKS = {path.stem: notebook.read(path) for path in PATHS}
 EXERCISES = {
     f"{path.stem} {i}": (path, exercise)
@@ -95,12 +95,12 @@ def outcomes(tmp_path_factory):
     """Outcome and folder of every run: each notebook's defaults, and each exercise."""
     from concurrent.futures import ThreadPoolExecutor
 
-    runs = {name: Run(path) for name, path in zip(NOTEBOOKS, PATHS, strict=True)}
-    runs |= {name: Run(path, e["parameters"]) for name, (path, e) in EXERCISES.items()}
-    folders = {name: tmp_path_factory.mktemp("run") for name in runs}
+    wanted = {name: Run(path) for name, path in zip(NOTEBOOKS, PATHS, strict=True)}
+    wanted |= {name: Run(path, e["parameters"]) for name, (path, e) in EXERCISES.items()}
+    folders = {name: tmp_path_factory.mktemp("run") for name in wanted}
     with ThreadPoolExecutor(2) as pool:
-        done = pool.map(report.execute_run, runs.values(), folders.values())
-        return {name: (o, folders[name]) for name, o in zip(runs, done, strict=True)}
+        done = pool.map(report.execute_run, wanted.values(), folders.values())
+        return {name: (o, folders[name]) for name, o in zip(wanted, done, strict=True)}
 
 
 @by_name
@@ -150,28 +150,31 @@ def test_every_figure_is_on_the_page_with_alternative_text(name, outcomes):
 def figures_in_prose(name):
     """Numbers in the markdown of a notebook, as printed: (text, what follows, where it stands).
 
-    Left aside: code and formulas, years, numbered lists, and numbers that belong to a name, as in
-    z/VM 5.3, GS160, Table 1 or 6-way.
+    Left aside: code and formulas, years, numbered lists, versions, the list of sources, and numbers
+    that belong to a name, as in z/VM 5.3, GS160, Table 1 or 6-way.
     """
     named = r"(?:z/VM|V|Table|Figure|section|chapter|page|example|RAD|QBB|CPUs?|VMS|Rdb)s?\s"
     for cell in NOTEBOOKS[name].cells:
-        if cell.cell_type != "markdown":
+        if cell.cell_type != "markdown" or cell.source.startswith("## Sources"):
             continue
         text = re.sub(r"`[^`]*`|\$[^$]*\$|^\d+\. |\]\([^)]*\)", " ", cell.source, flags=re.M)
         text = re.sub(rf"{named}[\d.]+(?:(?:-| to | and |, )[\d.]+)*", " ", text, flags=re.I)
         text = re.sub(r"\d+(?:(?: to | and |, )\d+)*-way|\b(?:19|20)\d\d\b", " ", text)
+        text = re.sub(r"\b\d+(?:\.\d+){2,}", " ", text)
         for match in re.finditer(r"(?<![\w.'/^-])\d[\d,]*(?:\.\d+)?(?![\w'])", text):
             after = text[match.end() :].lstrip()
             yield match[0].rstrip(","), after, text[max(0, match.start() - 40) : match.end() + 20]
 
 
 def known_figures(name, outcome):
-    """What a number in prose may be: what the notebook claimed, recorded or was told, rounded as it
-    may be; or, as it is, what stands in the tables that it loads.
+    """What a number in prose may be: what the notebook claimed or recorded, and of what, was told,
+    or asks in an exercise, rounded as it may be; or, as it is, what stands in its tables.
     """
     cells = code_cells(name)
     told = [p.default for p in notebook.parameters(PATHS[[*NOTEBOOKS].index(name)]).values()]
-    computed = [[claim["model"], claim["documented"]] for claim in outcome.claims]
+    asked = NOTEBOOKS[name].metadata["nummodel"]["exercises"]
+    told += [[*exercise[key].values()] for exercise in asked for key in ("parameters", "expect")]
+    computed = [[claim[key] for key in ("what", "model", "documented")] for claim in outcome.claims]
     names = set(re.findall(r'"([a-z0-9-]+)"', "\n".join(cell.source for cell in cells)))
     frames = [data.load(table) for table in names & set(data.tables())]
     printed = [frame.select_dtypes("number").to_numpy().ravel().tolist() for frame in frames]
@@ -184,11 +187,11 @@ def numbers(value):
     if isinstance(value, list):
         return [number for part in value for number in numbers(part)]
     if isinstance(value, str):
-        return [float(digits) for digits in re.findall(r"\d+\.?\d*", value)]
+        return [float(digits) for digits in re.findall(r"\d+\.?\d*", value.replace(",", ""))]
     return [] if value is None else [abs(float(value))]
 
 
-@pytest.mark.parametrize("name", [name for name in NOTEBOOKS if name.startswith(("04", "05", "1"))])
+@pytest.mark.parametrize("name", [name for name in NOTEBOOKS if not name.startswith("2")])
 def test_no_number_in_prose_is_typed_by_hand(name, outcomes):
     """Each is a figure of the notebook or of its tables, as precise as it is printed."""
     computed, printed = known_figures(name, outcomes[name][0])
@@ -216,6 +219,6 @@ def test_any_csv_becomes_a_report(rows, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     table = ["threads,tps", "1,10", "2,19", "4,33", "8,52", "16,60", "32,58"][: rows + 1]
     (tmp_path / "mine.csv").write_text("\n".join(table) + "\n")
-    (run,) = report.plan(["21"], ["file=mine.csv", "weights=log"])
+    (run,) = runs.plan(["21"], ["file=mine.csv", "weights=log"])
     outcome = report.execute_run(run, tmp_path)
     assert outcome.error == ""

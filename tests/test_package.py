@@ -101,12 +101,3 @@ def test_the_wheel_reports_from_an_empty_folder(wheel, tmp_path):
     assert (done.returncode, done.stdout) == (0, "report/index.html\n"), done.stderr
     assert (empty / "report" / "01-scaling-laws.html").stat().st_size > 50_000
     assert {p.name for p in empty.iterdir()} == {"report"}
-
-
-def test_the_examples_of_the_readme_run():
-    """In their order, as one program."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    program: dict = {}
-    for example in re.findall(r"```python\n(.*?)```", text, re.S):
-        exec(example, program)
-    assert program["result"].estimate["sigma"] > 0

@@ -12,10 +12,10 @@ import psutil
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-from nummodel import pages, report
+from nummodel import pages, report, runs
 from nummodel.errors import InputError
 from nummodel.notebook import read
-from nummodel.report import Run
+from nummodel.runs import Run
 
 OUTSIDE = re.compile(
     r"(?:src|href)\s*=\s*[\"']?(?:https?:)?//|url\(\s*[\"']?https?:|@import|<script[^>]"
@@ -89,10 +89,19 @@ def test_pages_ask_for_nothing_from_outside(mixed):
     assert "<mfrac>" in (folder / "good.html").read_text()
 
 
+def test_every_image_has_alternative_text_and_no_heading_ends_in_a_link(tmp_path):
+    """Plots of pyplot come without, and what stands in an empty element, browsers put behind it."""
+    path = notebook(tmp_path, "plain", "from matplotlib import pyplot\n_ = pyplot.plot([1, 2])")
+    report.execute_run(Run(path), tmp_path)
+    page = (tmp_path / "plain.html").read_text()
+    assert re.search(r'<img[^>]*alt="A figure without description"', page)
+    assert page.count("<img") == 1 and not re.search(r"<a [^>]*/>", page)
+
+
 def test_parameters_reach_the_notebook(tmp_path):
     path = notebook(tmp_path, "shaped", "from nummodel import claims\nclaims.record('size', size)")
-    runs = report.plan([str(path)], ["size=7"])
-    (outcome,) = report.report(runs, tmp_path / "out", jobs=1)
+    planned = runs.plan([str(path)], ["size=7"])
+    (outcome,) = report.report(planned, tmp_path / "out", jobs=1)
     assert [c["model"] for c in outcome.claims] == [7]
     assert "size = 7" in (tmp_path / "out" / "shaped,size=7.html").read_text()
 
@@ -102,11 +111,11 @@ def test_pages_are_made_again_without_executing(mixed, tmp_path):
     before = {path.name: path.read_text() for path in folder.glob("*.html")}
     for path in folder.glob("*.html"):
         path.unlink()
-    runs = [outcome.run for outcome in outcomes.values()]
-    again = report.report(runs, folder, jobs=2, execute=False)
+    planned = [outcome.run for outcome in outcomes.values()]
+    again = report.report(planned, folder, jobs=2, execute=False)
     assert {path.name for path in folder.glob("*.html")} == set(before)
     assert [bool(o.error) for o in again] == [bool(o.error) for o in outcomes.values()]
-    fresh = report.report(runs[:1], tmp_path / "other", jobs=1, execute=False)
+    fresh = report.report(planned[:1], tmp_path / "other", jobs=1, execute=False)
     assert fresh[0].error == "not executed"
 
 
@@ -135,7 +144,7 @@ fast: bool = False
 )
 def test_parameters_are_read_by_their_declared_type(tmp_path, given, value):
     path = notebook(tmp_path, "typed", parameters=PARAMETERS)
-    (run,) = report.plan([str(path)], [given])
+    (run,) = runs.plan([str(path)], [given])
     (got,) = run.parameters.values()
     assert got == value and type(got) is type(value)
 
@@ -146,20 +155,20 @@ def test_parameters_are_read_by_their_declared_type(tmp_path, given, value):
 def test_parameters_of_another_type_are_refused(tmp_path, given):
     path = notebook(tmp_path, "typed", parameters=PARAMETERS)
     with pytest.raises(InputError, match="expected"):
-        report.plan([str(path)], [given])
+        runs.plan([str(path)], [given])
 
 
 def test_what_is_no_notebook_is_refused(tmp_path):
     path = tmp_path / "broken.ipynb"
     path.write_text("{")
     with pytest.raises(InputError, match=r"broken\.ipynb: not a notebook"):
-        report.plan([str(path)], [])
+        runs.plan([str(path)], [])
 
 
 def test_a_notebook_is_found_by_number_name_and_path():
-    (first, *_) = report.notebooks()
+    (first, *_) = runs.notebooks()
     for name in (first.stem[:2], first.stem, first.name, str(first)):
-        assert report.find(name) == first
+        assert runs.find(name) == first
 
 
 def test_formulas_that_the_converter_cannot_read_stay_readable():
@@ -171,14 +180,14 @@ def test_a_folder_that_cannot_be_written_is_refused_before_anything_runs(tmp_pat
     blocked = tmp_path / "file"
     blocked.write_text("")
     with pytest.raises(InputError, match="expected a writable folder"):
-        report.report([Run(report.notebooks()[0])], blocked / "out", jobs=1)
+        report.report([Run(runs.notebooks()[0])], blocked / "out", jobs=1)
 
 
 def test_a_parameter_keeps_to_the_range_of_its_quantity(tmp_path):
     path = notebook(tmp_path, "ranged", parameters="sigma: float = 0.1  # serial share")
     for given in ("sigma=2", "sigma=-0.1"):
         with pytest.raises(InputError, match="float of at least 0 and at most 1"):
-            report.plan([str(path)], [given])
+            runs.plan([str(path)], [given])
 
 
 def test_notebooks_that_would_overwrite_each_other_are_refused(tmp_path):
@@ -186,8 +195,8 @@ def test_notebooks_that_would_overwrite_each_other_are_refused(tmp_path):
     (tmp_path / "b").mkdir()
     one, other = (notebook(tmp_path / d, "same") for d in ("a", "b"))
     with pytest.raises(InputError, match="name of its own"):
-        report.plan([str(one), str(other)], [])
-    assert len(report.plan([str(one), str(one)], [])) == 1
+        runs.plan([str(one), str(other)], [])
+    assert len(runs.plan([str(one), str(one)], [])) == 1
     before = one.read_bytes()
     with pytest.raises(InputError, match="expected another folder"):
         report.report([Run(one)], tmp_path / "a", jobs=1)

@@ -173,6 +173,7 @@ def test_saturation_depth():
     gap = np.minimum(depth / 0.011, 1 / 0.002) / X
     assert abs(depth[gap.argmax()] - storage.saturation_depth(path)) < 1
     assert storage.saturation_depth([networks.delay(1.0)]) == np.inf
+    assert storage.saturation_depth(storage.devices(1.0), Z=[0.0, 3.0]).tolist() == [1.0, 4.0]
 
 
 def test_interrupts_are_conserved():
@@ -221,7 +222,7 @@ def arrivals(rng, rate, during):
         (0.20, 0.30, 0.74, False),  # less than, as the slide says
         (0.20, 0.29, 0.75, False),
         ([0.9, 0.3, 0.2, 0.1], 0.1, [1.0, 0.6, 0.6, 0.6], True),  # together; CPU 0 may be full
-        ([0.9, 0.3, 0.2, 0.1], 0.15, [1.0, 0.6, 0.6, 0.6], False),
+        ([0.8, 0.3, 0.3, 0.1], 0.15, [1.0, 0.6, 0.6, 0.6], False),
         ([0.1] * 4, 0.1, [0.0, 0.8, 0.8, 0.8], False),
         ([0.1] * 4, 0.1, [0.5, 0.6, 0.6, 1.0], True),  # a dedicated lock manager on CPU 3
     ],
@@ -240,11 +241,16 @@ def test_unused_cycles_of_many_samples():
     [
         (lambda: storage.devices(-1.0), "S is -1.0"),
         (lambda: storage.devices(1.0, m=0), "m is 0"),
+        (lambda: storage.devices(np.nan), "S is nan"),
+        (lambda: storage.devices(1.0, m=2.5), "m is 2.5"),
+        (lambda: storage.devices(1.0, m=[1, 2]), "m is .*expected one whole number"),
         (lambda: storage.devices(1.0, servers=0), "servers is 0"),
         (lambda: storage.saturation_depth([networks.queue(1.0)], Z=-1.0), "Z is -1.0"),
         (lambda: storage.saturation_depth([]), "stations"),
+        (lambda: storage.saturation_depth([0.008]), "stations"),
         (lambda: storage.saturation_depth([networks.queue([1.0, 2.0])]), "stations"),
         (lambda: storage.iops(1.5, 1.0, 2.0), "N is 1.5"),
+        (lambda: storage.iops([1, 0], 1.0, 2.0), "N is .*expected at least one request"),
         (lambda: storage.iops(1, -1.0, 2.0), "R is -1.0"),
         (lambda: storage.iops(1, 1.0, 0.5), "X_max is 0.5"),
         (lambda: storage.iops(1, 1.0, np.nan), "X_max is nan"),
@@ -255,12 +261,22 @@ def test_unused_cycles_of_many_samples():
         (lambda: storage.ramdisk(4, **DISK, held=-0.1), "held is -0.1"),
         (lambda: storage.ramdisk_remote(2, np.nan), "r is nan"),
         (lambda: storage.interrupt_load(1.0, -1.0, [0], 4), "S is -1.0"),
+        (lambda: storage.interrupt_load([1.0, np.nan], 1.0, [0, 1], 4), "X is nan"),
+        (lambda: storage.interrupt_load(1.0, 1.0, [0], 2.5), "c is 2.5"),
+        (lambda: storage.interrupt_load(1.0, 1.0, [0], [4, 5]), "c is .*expected one whole"),
+        (lambda: storage.interrupt_load([1.0] * 3, 1.0, [0, 1], 4), r"X \(3,\).* cpu \(2,\)"),
+        (lambda: storage.interrupt_load(1.0, 1.0, [True], 4), "cpu is"),
         (lambda: storage.interrupt_load(1.0, 1.0, [4], 4), "cpu is"),
         (lambda: storage.interrupt_load(1.0, 1.0, [0.5], 4), "cpu is"),
         (lambda: storage.interrupted_response(1.0, 1.1), "rho is 1.1"),
+        (lambda: storage.interrupted_response(np.nan, 0.5), "D is nan"),
         (lambda: storage.unused_cycles(1.1, 0.0, 0.0), "interrupt is 1.1"),
         (lambda: storage.unused_cycles(0.1, np.nan, 0.0), "mp_synch is nan"),
-        (lambda: storage.unused_cycles(0.1, 0.0, [0.1, -1.0]), "busy is"),
+        (lambda: storage.unused_cycles(0.1, 0.0, [0.1, -1.0]), "busy is -1"),
+        (lambda: storage.unused_cycles("much", 0.0, 0.1), "interrupt is 'much'"),
+        (lambda: storage.unused_cycles(0.6, 0.5, 0.9), r"interrupt \+ mp_synch is 1.1"),
+        (lambda: storage.unused_cycles([0.9, 0, 0, 0], [0.2, 0, 0, 0], 0.9), r"mp_synch is 1.1"),
+        (lambda: storage.unused_cycles([0.1] * 3, 0.1, 0.1), r"interrupt \(3,\).* CPUs 0-3"),
     ],
 )
 def test_bad_input_is_named(call, named):

@@ -1,11 +1,14 @@
 """One real browser for all tests in this folder. `make test-ui` runs them, `make test` does not."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import sync_playwright
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
+NUMMODEL = Path(sys.executable).parent / "nummodel"
 
 # The browser must not look for updates or test its connection: that would only slow it down, and
 # the machine may have no network. It has no sandbox in a container, where everybody is root.
@@ -29,3 +32,10 @@ def browser():
         )
         yield browser
         browser.close()
+
+
+@pytest.fixture(scope="session")
+def report(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("report")
+    subprocess.run([NUMMODEL, "report", "--output", folder], check=True, timeout=600)
+    return folder

@@ -16,6 +16,8 @@ import numpy as np
 import pytest
 from playwright.sync_api import TimeoutError
 
+from nummodel.claims import show
+
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 
 # Cells out of view would not be drawn, and news would have to be fetched.
@@ -62,6 +64,8 @@ PICTURE = """() => {
         src: image?.naturalWidth > 0 ? image.src : null,
     };
 }"""
+
+FITS = "all => all.map(e => e.scrollWidth <= e.clientWidth && e.scrollHeight <= e.clientHeight)"
 
 
 class Lab(NamedTuple):
@@ -110,7 +114,7 @@ def lab(tmp_path_factory):
 
 @pytest.fixture
 def page(browser):
-    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    page = browser.new_page(viewport={"width": 1366, "height": 768})
     yield page
     page.close()
 
@@ -164,8 +168,9 @@ def test_explored_models_follow_their_sliders(page, lab, kind):
     }[kind]
     write_notebook(lab.home / "notebooks" / f"{kind}.ipynb", [MODELS, EXPLORED[kind]])
     run_all(page, lab, kind)
+    assert_labels_fit(page)
     for value, said in moved(page, which):
-        assert said == f"{at(value):.4g}"
+        assert said == show(float(at(value)))
 
 
 def test_planner_follows_its_sliders(page, lab):
@@ -175,8 +180,14 @@ def test_planner_follows_its_sliders(page, lab):
     for cell in source[: 1 + next(i for i, text in enumerate(source) if "changes =" in text)]:
         exec(cell, names)
     run_all(page, lab, "23-what-if")
+    assert_labels_fit(page)
     for value, said in moved(page, 0):
-        assert said == f"{names['plan'](4 * names['N'], **names['now'] | {'c': value}).X:.4g}"
+        assert said == show(float(names["plan"](4 * names["N"], **names["now"] | {"c": value}).X))
+
+
+def assert_labels_fit(page):
+    labels = page.locator(".widget-label, .widget-readout").evaluate_all(FITS)
+    assert len(labels) > 4 and all(labels)
 
 
 def moved(page, which, seconds=30):

@@ -1,0 +1,66 @@
+"""The server that kernels are forked from: it imports what notebooks import, once for all of them.
+
+It runs no notebook's code, so that runs have nothing in common but modules as they were imported.
+It ends with the command that started it, and its kernels, which look for it every second, with it.
+"""
+
+import gc
+import json
+import os
+import signal
+import socket
+import sys
+from contextlib import suppress
+from importlib import import_module
+from pkgutil import iter_modules
+
+import nummodel
+
+# Neither pyplot nor its inline backend: they look for a kernel when they are imported.
+LIBRARIES = """
+    ipykernel.kernelapp ipywidgets matplotlib.backends.backend_agg matplotlib.figure numpy pandas
+    scipy.optimize scipy.signal scipy.special sympy
+"""
+
+
+def serve(orders: socket.socket) -> None:
+    """Fork a kernel for every socket that comes, until the command has closed its end."""
+    # Matplotlib decides how figures are shown when it is imported: here as in any kernel.
+    os.environ.setdefault("MPLBACKEND", "module://matplotlib_inline.backend_inline")
+    ours = (f"nummodel.{module.name}" for module in iter_modules(nummodel.__path__))
+    for name in [*LIBRARIES.split(), *ours]:
+        with suppress(Exception):  # whoever needs it will hear of it
+            import_module(name)
+    gc.freeze()  # else collecting garbage would copy into each kernel what all of them share
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for a kernel
+    while sockets := socket.recv_fds(orders, 1, 1)[1]:
+        with socket.socket(fileno=sockets[0]) as order:
+            if os.fork() == 0:
+                orders.close()
+                return become_kernel(order)
+
+
+def become_kernel(order: socket.socket) -> None:
+    """What `python -m ipykernel_launcher` is, with arguments, folder and environment as told."""
+    import numpy as np
+    from ipykernel.kernelapp import launch_new_instance
+
+    os.setsid()
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    with order.makefile("rw") as told:
+        arguments, folder, environment = json.loads(told.readline())
+        told.write(f"{os.getpid()}\n")
+    order.close()
+    os.environ.clear()
+    os.environ.update(environment)
+    os.chdir(folder)
+    # IPython puts the folder there as well, but not in an interpreter that was started with -P.
+    others = [i for i, path in enumerate(sys.path) if path.endswith("-packages")]
+    sys.path.insert(min(others, default=len(sys.path)), "")
+    np.random.seed()  # else each kernel would go on where the server's global generator stands
+    sys.argv = [*arguments, f"--IPKernelApp.parent_handle={os.getppid()}"]
+    launch_new_instance()
+
+
+if __name__ == "__main__":
+    serve(socket.socket(fileno=int(sys.argv[1])))
