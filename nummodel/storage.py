@@ -228,11 +228,11 @@ def unused_cycles(interrupt, mp_synch, busy):
     Raises ValueError where interrupts and synchronization take more than all of the time.
     """
     given = valid({"interrupt": interrupt, "mp_synch": mp_synch, "busy": busy})
-    *given, _ = _aligned(given | {"CPUs 0-3": np.empty(4)})  # one figure is that of each
-    waiting, rest = given[0] + given[1], given[2][..., 1:]
+    each = _aligned(given | {"CPUs 0-3": np.empty(4)})  # one figure is that of each
+    waiting, busy_others = each[0] + each[1], each[2][..., 1:]
     if (waiting > 1 + 1e-9).any():
         raise ValueError(f"interrupt + mp_synch is {waiting.max():g}, expected at most 1")
-    answer = (waiting.mean(-1) < 0.50) & (rest.mean(-1) < 0.75)
+    answer = (waiting.mean(-1) < 0.50) & (busy_others.mean(-1) < 0.75)
     return answer if answer.ndim else bool(answer)
 
 
