@@ -133,6 +133,8 @@ def check(
         low, high = _bounds(what, documented, rtol, atol)
         if not all(map(math.isfinite, ends)):
             raise ValueError(f"{what}: the model gives {model}, expected finite figures")
+        if not (low <= high and ends[0] <= ends[1]):
+            raise ValueError(f"{what}: {model} against {documented}, expected the lower end first")
         hit = bool(low <= ends[1] and ends[0] <= high)
     claim = Claim(
         what=what,
@@ -174,7 +176,9 @@ def agrees(value: Any, expected: Any) -> bool:
     """
     if isinstance(expected, list):
         low, high = expected
-        return (low is None or low <= value) and (high is None or value <= high)
+        return (
+            value is not None and (low is None or low <= value) and (high is None or value <= high)
+        )
     if isinstance(expected, float):
         digits = -int(Decimal(repr(expected)).as_tuple().exponent)
         return isinstance(value, (int, float)) and round(value, digits) == expected

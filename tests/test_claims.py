@@ -88,6 +88,9 @@ def test_an_unexpected_hit_fails():
         ({"documented": (0, 2), "rtol": 0.1, "why": "about"}, "only a number"),
         ({"documented": True, "model": 0.5}, "cannot be held against"),
         ({"documented": 1.0, "atol": 1, "why": "about", "model": None}, "cannot be held"),
+        ({"documented": (9, 1), "expect": "miss", "why": "known"}, "lower end first"),
+        ({"documented": (math.nan, 1), "expect": "miss", "why": "known"}, "lower end first"),
+        ({"documented": (2, 3), "model": (5, 1), "expect": "miss", "why": "known"}, "lower end"),
     ],
 )
 def test_claims_that_cannot_be_put(options, message):
@@ -127,6 +130,7 @@ def test_a_row_is_safe_html():
         (1.04e-5, 1e-5, True),
         (1.6e-5, 1e-5, False),
         (5, [4, None], True),
+        (None, [4, None], False),
         (5, [None, 4], False),
         ("amdahl", "amdahl", True),
         (False, True, False),
