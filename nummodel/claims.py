@@ -6,7 +6,7 @@ from which a report collects it.
 
 import math
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from decimal import Decimal
 from html import escape
 from typing import Any
@@ -164,7 +164,7 @@ def collected(notebook: Any) -> Iterator[dict]:
         for output in cell.get("outputs", []):
             claim = output.get("data", {}).get(MIME)
             if claim:
-                stored = {name: value for name, value in claim.items() if name != "schema"}
+                stored = {f.name: claim[f.name] for f in fields(Claim)}
                 yield claim | {"verdict": Claim(**stored).verdict}
 
 

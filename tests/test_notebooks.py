@@ -187,7 +187,8 @@ def numbers(value):
     if isinstance(value, list):
         return [number for part in value for number in numbers(part)]
     if isinstance(value, str):
-        return [float(digits) for digits in re.findall(r"\d+\.?\d*", value.replace(",", ""))]
+        found = re.findall(r"(\d+\.?\d*)( ?%)?", value.replace(",", ""))
+        return [float(digits) / (100 if percent else 1) for digits, percent in found]
     return [] if value is None else [abs(float(value))]
 
 
@@ -199,9 +200,11 @@ def test_no_number_in_prose_is_typed_by_hand(name, outcomes):
     strange = []
     for text, after, where in figures_in_prose(name):
         number, half = float(text.replace(",", "")), 0.5 * 10.0 ** -len(text.partition(".")[2])
-        scales = [1.0, *(scale for unit, scale in units.items() if after.startswith(unit))]
+        unit = re.sub(r"^((?:to|and|or|,) [\d.]+ )+", "", after)  # of "20" in "20 or 40 %"
+        scales = [scale for name, scale in units.items() if unit.startswith(name)]
+        scales += [1.0] * (not unit.startswith("%"))  # a percentage is recorded as a share
         off = [np.abs(s * computed - number).min() for s in scales]
-        exact = [np.abs(s * printed / number - 1).min(initial=1) for s in scales if number]
+        exact = [np.abs(s * printed / number - 1).min(initial=1) for s in [1.0, *scales] if number]
         if min(off) > half * (1 + 1e-9) and min(exact, default=1) > 1e-9:
             strange.append(where)
     assert not strange
