@@ -34,7 +34,8 @@ def fit(
 
     `data` maps quantity names to columns: the load, which is the law's first quantity, its result,
     and whatever else of the law was measured. The search begins everywhere in a coarse mesh, or
-    from `start`, which names every estimate. `weights` say how large the error of a measurement is:
+    from `start`, which names every estimate; that of intervals then begins from the estimates.
+    `weights` say how large the error of a measurement is:
 
     - "absolute": the same everywhere, as in every published USL fit;
     - "relative": the same percentage everywhere, by weights of 1/X^2 on the squared residuals;
@@ -56,14 +57,17 @@ def fit(
     w = told.times * (told.X**-2.0 if told.weights == "relative" else 1.0)
     log = told.weights == "log"
     estimate = search(law, told.N, told.X, w, log, told.free, told.known, start)
-    return Fit(**vars(told), estimate=estimate)
+    return Fit(**vars(told), estimate=estimate, local=start is not None)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Fit(Measured):
-    """A law with what it was told and its estimates."""
+    """A law with what it was told and its estimates; `local` if they were searched for from a start
+    that was given.
+    """
 
     estimate: dict[str, float]
+    local: bool = False
 
     def __repr__(self) -> str:
         estimates = ", ".join(f"{name}={value:.4g}" for name, value in self.estimate.items())

@@ -107,12 +107,12 @@ def cost(fit: "Fit", target: Target, value: np.ndarray, row: np.ndarray) -> np.n
     """F with 1 and `fit.dof` degrees of freedom, of holding row `row` of a target at `value`.
 
     What two quantities bend in two ways may have several minima: they are searched for from the
-    estimates and from the best points of a coarse grid.
+    estimates and, unless the fit was told where to begin, from the best points of a coarse grid.
     """
     given = fit.given | {n: v[row][:, None] for n, v in target.given.items()}
     given |= {target.name: value[:, None]}
     X = np.broadcast_to(fit.X, (len(row), len(fit.X)))
-    left = squares(target, given, X, fit.w, fit.log, target.start)
+    left = squares(target, given, X, fit.w, fit.log, target.start, everywhere=not fit.local)
     return np.maximum(left - fit.rss, 0.0) / fit.variance
 
 
