@@ -133,6 +133,31 @@ def test_rdb_figures_as_the_document_says_them():
     assert tuple(penalty.loc["Itanium", ["low", "high"]]) == (10_000, 15_000)
 
 
+def test_alphaserver_figures_as_the_documents_say_them():
+    """Typed a second time, in their units: about, or more, and slower are intervals."""
+    run = data.load("gs-example3").set_index("figure")[["low", "high"]].T
+    assert {figure: tuple(ends) for figure, ends in run.items()} == {
+        "window": (60, 120),
+        "run on GS140": (47.5, 52.5),
+        "run on GS160, first": (47.5, np.inf),
+        "run on GS160, last": (27.5, 28.5),
+        "CPUs": (12, 12),
+        "QBBs": (3, 3),
+        "memory of GS140": (8, 8),
+        "memory of GS160": (48, 48),
+        "data on the RAMdisk": (2.5, 3.5),
+        "RAMdisk I/O, first": (15_000, np.inf),
+        "share of I/O across QBBs, first": (0.655, 0.665),
+        "lock operations, first": (145_000, 155_000),
+        "lock operations, last": (42_500, 47_500),
+        "reporter processes": (1, 1),
+    }
+    guides = data.load("gs-guides").set_index("quantity").T
+    assert tuple(guides["remote over local latency"]) == (1, 3)
+    assert tuple(guides["CPUs that deserve a dedicated lock manager"]) == (6, np.inf)
+    assert tuple(guides["MP synchronization that deserves it, CPUs"]) == (2, np.inf)
+
+
 def test_the_lock_log_belongs_to_the_32_way_run():
     locks, runs = data.load("zvm-lock-log"), data.load("zvm-scaling").set_index("N")
     share = locks.set_index("lock")["total_spin"]
