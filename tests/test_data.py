@@ -152,6 +152,12 @@ def test_alphaserver_figures_as_the_documents_say_them():
         "lock operations, last": (42_500, 47_500),
         "reporter processes": (1, 1),
     }
+    others = data.load("gs-examples").set_index("figure")[["low", "high"]]
+    assert tuple(others["low"].iloc[:13]) == (32, 256, 2, 1, 1, 3, 1, 1000, 1, 4, 4, 4, 4)
+    assert tuple(others["high"].iloc[:13]) == (32, 256, 2, 1, 3, 3, 3, 1000, 3, 4, 4, 4, 4)
+    assert others.iloc[13:].to_numpy().tolist() == [[0, 0.5], [0, 0.75]]
+    memory, systems = others["low"].iloc[:2], data.load("gs-topology").set_index("system")
+    assert memory.iloc[0] * systems["nodes"]["GS320"] == memory.iloc[1]
     guides = data.load("gs-guides").set_index("quantity").T
     assert tuple(guides["remote over local latency"]) == (1, 3)
     assert tuple(guides["CPUs that deserve a dedicated lock manager"]) == (6, np.inf)
