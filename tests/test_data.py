@@ -162,6 +162,8 @@ def test_alphaserver_figures_as_the_documents_say_them():
     assert tuple(guides["remote over local latency"]) == (1, 3)
     assert tuple(guides["CPUs that deserve a dedicated lock manager"]) == (6, np.inf)
     assert tuple(guides["MP synchronization that deserves it, CPUs"]) == (2, np.inf)
+    modes = data.load("monitor-modes")["share"]
+    assert modes.tolist() == pytest.approx([0.47, 7.49, 4.75, 1.16, 0.21, 0.16, 1.8])
 
 
 def test_the_lock_log_belongs_to_the_32_way_run():
