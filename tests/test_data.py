@@ -133,6 +133,39 @@ def test_rdb_figures_as_the_document_says_them():
     assert tuple(penalty.loc["Itanium", ["low", "high"]]) == (10_000, 15_000)
 
 
+def test_alphaserver_figures_as_the_documents_say_them():
+    """Typed a second time, in their units: about, or more, and slower are intervals."""
+    run = data.load("gs-example3").set_index("figure")[["low", "high"]].T
+    assert {figure: tuple(ends) for figure, ends in run.items()} == {
+        "window": (60, 120),
+        "run on GS140": (47.5, 52.5),
+        "run on GS160, first": (47.5, np.inf),
+        "run on GS160, last": (27.5, 28.5),
+        "CPUs": (12, 12),
+        "QBBs": (3, 3),
+        "memory of GS140": (8, 8),
+        "memory of GS160": (48, 48),
+        "data on the RAMdisk": (2.5, 3.5),
+        "RAMdisk I/O, first": (15_000, np.inf),
+        "share of I/O across QBBs, first": (0.655, 0.665),
+        "lock operations, first": (145_000, 155_000),
+        "lock operations, last": (42_500, 47_500),
+        "reporter processes": (1, 1),
+    }
+    others = data.load("gs-examples").set_index("figure")[["low", "high"]]
+    assert tuple(others["low"].iloc[:13]) == (32, 256, 2, 1, 1, 3, 1, 1000, 1, 4, 4, 4, 4)
+    assert tuple(others["high"].iloc[:13]) == (32, 256, 2, 1, 3, 3, 3, 1000, 3, 4, 4, 4, 4)
+    assert others.iloc[13:].to_numpy().tolist() == [[0, 0.5], [0, 0.75]]
+    memory, systems = others["low"].iloc[:2], data.load("gs-topology").set_index("system")
+    assert memory.iloc[0] * systems["nodes"]["GS320"] == memory.iloc[1]
+    guides = data.load("gs-guides").set_index("quantity").T
+    assert tuple(guides["remote over local latency"]) == (1, 3)
+    assert tuple(guides["CPUs that deserve a dedicated lock manager"]) == (6, np.inf)
+    assert tuple(guides["MP synchronization that deserves it, CPUs"]) == (2, np.inf)
+    modes = data.load("monitor-modes")["share"]
+    assert modes.tolist() == pytest.approx([0.47, 7.49, 4.75, 1.16, 0.21, 0.16, 1.8])
+
+
 def test_the_lock_log_belongs_to_the_32_way_run():
     locks, runs = data.load("zvm-lock-log"), data.load("zvm-scaling").set_index("N")
     share = locks.set_index("lock")["total_spin"]

@@ -7,7 +7,7 @@ from statistics import mean, stdev
 import numpy as np
 import pytest
 
-from nummodel import networks, operational, queueing, storage
+from nummodel import data, networks, operational, queueing, storage
 
 # --- a RAM disk, simulated --------------------------------------------------------------------
 
@@ -229,6 +229,14 @@ def arrivals(rng, rate, during):
 )
 def test_unused_cycles(interrupt, mp_synch, busy, answer):
     assert storage.unused_cycles(interrupt, mp_synch, busy) is answer
+
+
+def test_unused_cycles_has_the_bounds_that_the_table_gives():
+    bound = data.load("gs-examples").set_index("figure")["high"]
+    synch, busy = bound.filter(like="clients may run")
+    assert storage.unused_cycles(0.0, synch - 0.01, busy - 0.01) is True
+    assert storage.unused_cycles(0.0, synch, busy - 0.01) is False
+    assert storage.unused_cycles(0.0, synch - 0.01, busy) is False
 
 
 def test_unused_cycles_of_many_samples():
