@@ -86,7 +86,7 @@ class Claim:
             mark = MARKS[self.verdict]
         row = f'<div style="border-left:4px solid {mark};padding:2px 8px">{said}</div>'
         return {
-            MIME: {"schema": SCHEMA} | asdict(self) | {"verdict": self.verdict},
+            MIME: {"schema": SCHEMA} | asdict(self),
             "text/html": row,
             "text/plain": str(self),
         }
@@ -159,12 +159,13 @@ def record(name: str, value: Any) -> None:
 
 
 def collected(notebook: Any) -> Iterator[dict]:
-    """The claims and records in the outputs of an executed notebook, in order."""
+    """The claims and records in the outputs of an executed notebook, in order, with verdicts."""
     for cell in notebook["cells"]:
         for output in cell.get("outputs", []):
             claim = output.get("data", {}).get(MIME)
             if claim:
-                yield dict(claim)
+                stored = {name: value for name, value in claim.items() if name != "schema"}
+                yield claim | {"verdict": Claim(**stored).verdict}
 
 
 def agrees(value: Any, expected: Any) -> bool:

@@ -29,7 +29,11 @@ class Kernel(psutil.Process):
 
     def poll(self) -> int | None:
         """Its exit code, of which no more is known than whether there is one."""
-        return None if self.is_running() else 1
+        return None if self.is_running() and self.status() != psutil.STATUS_ZOMBIE else 1
+
+    def wait(self, timeout: float | None = None) -> int | None:
+        """Not until nothing is left of it, which is up to its server."""
+        return self.poll()
 
 
 class Forked(LocalProvisioner):

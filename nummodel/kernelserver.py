@@ -1,9 +1,10 @@
 """The server that kernels are forked from: it imports what notebooks import, once for all of them.
 
 It runs no notebook's code, so that runs have nothing in common but modules as they were imported.
-It ends with the command that started it, and its kernels, which look for it every second, with it.
+It ends with the command that started it, and ends its kernels, and what they started, before.
 """
 
+import ctypes
 import gc
 import json
 import os
@@ -22,6 +23,8 @@ LIBRARIES = """
     scipy.optimize scipy.signal scipy.special sympy
 """
 
+PR_SET_PDEATHSIG = 1  # of Linux' prctl: the signal to have when the parent dies
+
 
 def serve(orders: socket.socket) -> None:
     """Fork a kernel for every socket that comes, until the command has closed its end."""
@@ -32,21 +35,30 @@ def serve(orders: socket.socket) -> None:
         with suppress(Exception):  # whoever needs it will hear of it
             import_module(name)
     gc.freeze()  # else collecting garbage would copy into each kernel what all of them share
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for a kernel
+    own = os.getpid()
+    kernels: list[int] = []
     while sockets := socket.recv_fds(orders, 1, 1)[1]:
         with socket.socket(fileno=sockets[0]) as order:
-            if os.fork() == 0:
+            kernels = [pid for pid in kernels if os.waitpid(pid, os.WNOHANG) == (0, 0)]
+            kernels.append(os.fork())
+            if kernels[-1] == 0:
                 orders.close()
-                return become_kernel(order)
+                return become_kernel(order, own)
+    for pid in kernels:  # not waited for, so that nobody else can have the number
+        with suppress(ProcessLookupError):
+            os.killpg(pid, signal.SIGKILL)
 
 
-def become_kernel(order: socket.socket) -> None:
+def become_kernel(order: socket.socket, server: int) -> None:
     """What `python -m ipykernel_launcher` is, with arguments, folder and environment as told."""
     import numpy as np
     from ipykernel.kernelapp import launch_new_instance
 
     os.setsid()
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    # A kernel looks for its server by itself, but not while a notebook's code keeps it busy.
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != server:  # it died before that
+        return
     with order.makefile("rw") as told:
         arguments, folder, environment = json.loads(told.readline())
         told.write(f"{os.getpid()}\n")
@@ -58,7 +70,7 @@ def become_kernel(order: socket.socket) -> None:
     others = [i for i, path in enumerate(sys.path) if path.endswith("-packages")]
     sys.path.insert(min(others, default=len(sys.path)), "")
     np.random.seed()  # else each kernel would go on where the server's global generator stands
-    sys.argv = [*arguments, f"--IPKernelApp.parent_handle={os.getppid()}"]
+    sys.argv = [*arguments, f"--IPKernelApp.parent_handle={server}"]
     launch_new_instance()
 
 

@@ -195,7 +195,8 @@ def reuse_run(run: Run, folder: Path) -> Outcome:
         return _paged(Outcome(run, read(run.notebook), 0.0, "not executed"), folder)
     notebook = read(executed)
     stamp = notebook.metadata.get(STAMP, {})
-    return _paged(Outcome(run, notebook, stamp.get("seconds", 0.0), stamp.get("error", "")), folder)
+    error = stamp.get("error", "not executed")
+    return _paged(Outcome(run, notebook, stamp.get("seconds", 0.0), error), folder)
 
 
 def summarise(outcomes: list[Outcome], folder: Path) -> None:
@@ -247,11 +248,14 @@ def _is_there(lines: str, folder: Path) -> bool:
 
 
 def _end_kernels() -> None:
+    """Kill kernels, and the server of kernels, with what they started."""
     import psutil
 
-    for child in psutil.Process().children(recursive=True):
+    for child in psutil.Process().children():
         with suppress(psutil.NoSuchProcess):
-            child.kill()
+            if {"ipykernel_launcher", "nummodel.kernelserver"} & set(child.cmdline()):
+                for process in [*child.children(recursive=True), child]:
+                    process.kill()
 
 
 def _refuse_unwritable(folder: Path) -> None:

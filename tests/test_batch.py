@@ -256,6 +256,7 @@ def test_each_failure_is_told_and_the_others_finish(tmp_path):
     assert code == 1 and "4 executed: 2 of 6 runs were there already" in err
 
 
+@pytest.mark.skipif(not kernels.FORKS, reason="no kernels are forked here")
 @pytest.mark.parametrize("deaths, error", [(2, ""), (3, "RuntimeError: Kernel died before")])
 def test_a_kernel_that_does_not_start_gets_another_chance(tmp_path, monkeypatch, deaths, error):
     """As when another process takes its port; the third time, it is told."""
@@ -380,6 +381,52 @@ def test_a_killed_report_goes_on_where_it_was(tmp_path):
     assert (code, out) == (0, "out/index.html\n")
     assert err.startswith("nummodel: nothing to do: 6 of 6 runs were there already")
     wait_for(lambda: not any(process.is_running() for process in started))
+
+
+BUSY = "import re; re.match('(a+)+$', 'a' * 60 + 'b')"  # and does not let other threads run
+WITH_CHILD = "import subprocess; subprocess.run(['sleep', '300'])"
+
+
+@pytest.mark.skipif(not kernels.FORKS, reason="no kernels are forked here")
+@pytest.mark.parametrize(
+    "killed, doing", [("report", BUSY), ("report", WITH_CHILD), ("server", BUSY)]
+)
+def test_kernels_end_with_what_they_depend_on(tmp_path, killed, doing):
+    path = notebook(tmp_path, "long", "open('begun', 'w').close()", doing)
+    started = command(path, "--output", "out", cwd=tmp_path)
+    wait_for((tmp_path / "begun").exists)
+    wait_for(lambda: doing is BUSY or "sleep" in names(started.pid))
+    everyone = psutil.Process(started.pid).children(recursive=True)
+    if killed == "report":
+        started.kill()
+        started.communicate()
+    else:
+        everyone[0].kill()
+        code, _, err = finish(started)
+        assert code == 1 and "nummodel: long: DeadKernelError" in err
+    wait_for(lambda: not any(process.is_running() for process in everyone))
+
+
+def names(pid):
+    return [process.name() for process in psutil.Process(pid).children(recursive=True)]
+
+
+def test_an_interruption_is_the_kernels_alone(tmp_path):
+    """Whoever calls `report` may have processes of its own."""
+    path = notebook(tmp_path, "slow", "open('begun', 'w').close()", "import time; time.sleep(300)")
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import subprocess\nfrom pathlib import Path\nfrom nummodel import report, runs\n"
+        "own = subprocess.Popen(['sleep', '300'])\n"
+        f"try:\n    report.report([runs.Run(Path({str(path)!r}))], Path('out'), 1)\n"
+        "except KeyboardInterrupt:\n    print(own.poll())\nfinally:\n    own.kill()\n"
+    )
+    calling = subprocess.Popen(
+        [sys.executable, script], cwd=tmp_path, stdout=subprocess.PIPE, text=True
+    )
+    wait_for((tmp_path / "begun").exists)
+    calling.send_signal(signal.SIGINT)
+    assert calling.communicate(timeout=60)[0] == "None\n"
 
 
 def test_an_interrupted_report_keeps_what_is_done(tmp_path):
