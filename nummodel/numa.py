@@ -186,9 +186,18 @@ def loaded_latency(B, R0, t_row, channels, B_max, lines):
     have found open: `t_row` at full bandwidth. Reads queue at one of `channels` channels, each of
     which passes a line in S = channels * 64 bytes/B_max: M/M/1, a wait of S u/(1 - u). And no more
     than `lines` reads are under way, so that a full memory is a closed system: lines * 64 bytes/B
-    by Little's law, however much is asked for. At B_max, E of that is waiting. A read meets those
-    that wait, less its own share, which leads from the open queue to the closed one:
-    1/W = (1 - u)/(S u) + 1/E, the form that a queue has in Schweitzer's and Bard's approximation.
+    by Little's law, however much is asked for. At B_max, E of that is waiting. In between a read
+    waits W, an interpolation of our own between the open queue and the closed end:
+    1/W = (1 - u)/(S u) + 1/E. It is no queue: against the exact machine repairman (exponential
+    times, no rows, an idle latency of 3 S) latency is too high, with N lines a channel by at most
+
+    ==========  ====  ====  ====
+    N              5    20    80
+    ==========  ====  ====  ====
+    at u = 0.5    5%    3%    1%
+    at u = 0.9    6%   35%   28%
+    anywhere      7%   73%  211%
+    ==========  ====  ====  ====
 
     >>> machine = {"t_row": 35e-9, "channels": 12, "B_max": 226e9, "lines": 930}
     >>> (1e9 * loaded_latency(B=[0.0, 113e9, 226e9], R0=78e-9, **machine)).round(1)
@@ -199,13 +208,17 @@ def loaded_latency(B, R0, t_row, channels, B_max, lines):
     >>> loaded_latency(B=[32.0, 128.0], R0=1.0, t_row=0.0, channels=1, B_max=128.0, lines=1)
     array([1. , 0.5])
 
-    Two figures can be read off a measurement in which nothing holds the processors back: its
-    bandwidth is `B_max`, and bandwidth * latency/64 bytes is `lines`. With channels known,
-    `fit.fit(loaded_latency, table, "log", R0=..., channels=..., B_max=..., lines=...)` has `t_row`
-    left to estimate from columns B and R; `B_max`, too, if the search is told to `start` from the
-    highest bandwidth and some t_row. With channels unknown, estimate `t_row`, `channels` and
-    `lines`, and let B_max be the highest bandwidth: reads come in bursts, which wait as at more
-    channels than there are.
+    Two figures can be read off a measurement in which nothing holds the processors back, that of
+    the least delay between two reads: its bandwidth is `B_max`, and bandwidth * latency/64 bytes is
+    `lines`. Always give both: a search for them may end anywhere, and does not say so. What is left
+    of R0, t_row and channels, `fit.fit(loaded_latency, table, "log", B_max=..., lines=...)` finds
+    from columns B and R. With channels known, give `R0`, too, if idle latency was measured; if not,
+    leave it out. With channels unknown leave it out in any case: the curve begins some percent off
+    an idle latency measured by itself, and channels would make up for that. They come out as more
+    than there are where reads come in bursts.
+
+    The law gives one latency for each bandwidth. Of a memory that does less when asked for more, it
+    has one branch: above `B_max` it knows no queue, only the lines.
     """
     import sympy as sp
 

@@ -118,6 +118,15 @@ def test_what_travels_in_a_notebook_is_json_with_a_schema():
     ]
 
 
+def test_records_have_no_verdict():
+    """Not even intervals without an end."""
+    bundle = shown(claims.record, "it", (1.0, math.inf))._repr_mimebundle_()
+    output = nbformat.v4.new_output("display_data", data=bundle)
+    cell = nbformat.v4.new_code_cell("", outputs=[output])
+    (claim,) = claims.collected({"cells": [cell]})
+    assert claim["model"] == [1.0, None] and claim["verdict"] == ""
+
+
 def test_a_row_is_safe_html():
     row = shown(claims.record, "<b>", 1)._repr_mimebundle_()["text/html"]
     assert "<b>" not in row and "&lt;b&gt;" in row

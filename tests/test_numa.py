@@ -166,15 +166,21 @@ def test_channels_are_queues_of_their_own():
     assert model - 5.0 == pytest.approx(wait.mean(), rel=0.04)
 
 
-def test_few_reads_in_a_closed_channel():
-    """Exact: machine repairman, five reads a channel, from idle to full. The law interpolates."""
-    N, S, delay, m = 5, 1.0, 2.0, 4
-    think = np.r_[0.0, np.geomspace(0.1, 2000, 60)]
+@pytest.mark.parametrize(
+    "N, at_half, at_nine_tenths, worst", [(5, 5, 6, 7), (20, 3, 35, 73), (80, 1, 28, 211)]
+)
+def test_the_law_is_as_far_off_a_closed_queue_as_it_says(N, at_half, at_nine_tenths, worst):
+    """Exact: machine repairman, N reads a channel, from idle to full. Percents of the docstring."""
+    S, delay, m = 1.0, 2.0, 4
+    think = np.r_[0.0, np.geomspace(0.1, 2000, 2000)]
     R = queueing.repairman_response(N, S, 1, think + delay) + delay
     B = m * numa.LINE * N / (R + think)
     machine = {"R0": delay + S, "t_row": 0.0, "channels": m * B[0] / (m * numa.LINE / S)}
     model = numa.loaded_latency(B=B, B_max=B[0], lines=N * m, **machine)
-    np.testing.assert_allclose(model, R, rtol=0.07)
+    off, u = 100 * (model / R - 1), B / B[0]
+    told = at_half, at_nine_tenths, worst
+    found = np.interp(0.5, u[::-1], off[::-1]), np.interp(0.9, u[::-1], off[::-1]), off.max()
+    assert off.min() > -1e-6 and np.ceil(found).tolist() == list(told)
 
 
 def halves(table, first):
@@ -188,24 +194,44 @@ def read_off(used):
 
 
 @pytest.mark.parametrize("first", [0, 1])
-def test_one_fitted_figure_follows_the_measurement_and_predicts_the_rest(first):
-    """design: within 5.5 % at worst and 2.5 % on average, three figures fitted at most."""
-    used, held = halves(data.load("loaded-latency"), first)
-    known = {"R0": data.load("idle-latency")["R"].min(), "channels": 12}
-    law = fit.fit(numa.loaded_latency, used, "log", **known, **read_off(used))
-    start = {n: law.values[n] for n in ("t_row", "B_max", "lines")}
-    for one in (law, fit.fit(numa.loaded_latency, used, "log", start=start, **known)):
-        error = np.abs(one.at(held["B"]) / held["R"] - 1)
-        assert error.max() < 0.035 and error.mean() < 0.015
+@pytest.mark.parametrize("known", [True, False])
+def test_one_fitted_figure_or_three_follow_the_measurement_and_predict_the_rest(first, known):
+    """design: within 5.5 % at worst and 2.5 % on average, three figures fitted at most.
 
-
-@pytest.mark.parametrize("first", [0, 1])
-def test_with_channels_unknown_three_figures_are_enough(first):
+    One where channels and idle latency are known, three where neither is.
+    """
     used, held = halves(data.load("loaded-latency"), first)
-    known = {"R0": data.load("idle-latency")["R"].min(), "B_max": used["B"].max()}
-    law = fit.fit(numa.loaded_latency, used, "log", **known)
+    given = {"R0": data.load("idle-latency")["R"].min(), "channels": 12} if known else {}
+    law = fit.fit(numa.loaded_latency, used, "log", **read_off(used), **given)
+    assert len(law.free) == (1 if known else 3)
     error = np.abs(law.at(held["B"]) / held["R"] - 1)
     assert error.max() < 0.055 and error.mean() < 0.025
+
+
+def test_a_fitted_idle_latency_is_one_that_was_measured():
+    """By itself, on seven other machines, and not used."""
+    idle = data.load("idle-latency-others").groupby("machine")["R"].min()
+    for name, table in data.load("loaded-latency-others").groupby("machine"):
+        for first in (0, 1):
+            used, _ = halves(table, first)
+            law = fit.fit(numa.loaded_latency, used, "log", **read_off(used))
+            assert law.values["R0"] == pytest.approx(idle[name], rel=0.055), name
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("known", [{"R0": 90e-9}, {}])
+def test_a_fit_stands_noise_with_idle_latency_or_without(seed, known):
+    """Each latency 2 % off by chance. What is read off has the error of its one point: 6 % is three
+    times that. The curve between is pulled less, as 19 points share it.
+    """
+    made = {"R0": 90e-9, "t_row": 30e-9, "channels": 8, "B_max": 2e11, "lines": 900}
+    B = made["B_max"] * np.r_[np.linspace(0.02, 0.96, 17), 0.99, 1.0]
+    R = numa.loaded_latency(B=B, **made)
+    noisy = R * (1 + 0.02 * np.random.default_rng(seed).standard_normal(len(B)))
+    top = {"B_max": B[-1], "lines": B[-1] * noisy[-1] / 64}
+    law = fit.fit(numa.loaded_latency, {"B": B, "R": noisy}, "log", channels=8, **top, **known)
+    error = np.abs(law.at(B) / R - 1)
+    assert error.max() < 0.06 and error.mean() < 0.02
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -223,14 +249,17 @@ def test_a_fit_finds_what_a_curve_was_made_of(seed):
     B = made["B_max"] * np.r_[np.linspace(0.02, 0.96, 14), 0.99, 1.0]
     points = {"B": B, "R": numa.loaded_latency(B=B, **made)}
 
-    def found(unknown, start=None):
+    def found(unknown):
         known = {n: v for n, v in made.items() if n not in unknown}
-        law = fit.fit(numa.loaded_latency, points, "log", start=start, **known)
+        law = fit.fit(numa.loaded_latency, points, "log", **known)
         return law.estimate == pytest.approx({n: made[n] for n in unknown}, rel=1e-4)
 
-    for unknown in (["t_row", "lines"], ["t_row", "channels", "lines"], ["R0", "t_row", "lines"]):
+    for unknown in (
+        ["t_row", "lines"],
+        ["t_row", "channels", "lines"],
+        ["R0", "t_row", "channels"],
+    ):
         assert found(unknown)
-    assert found(["t_row", "B_max"], start={"t_row": 3e-8, "B_max": 1.02 * B.max()})
 
 
 # --- where to run -----------------------------------------------------------------------------
