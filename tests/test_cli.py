@@ -156,6 +156,22 @@ def test_columns_left_out(tmp_path, options, x, y):
     assert (got["x"], got["y"]) == (x, y)
 
 
+@pytest.mark.parametrize(
+    "options, hint",
+    [
+        ((), "no x was given: --x NAME, in a report -p x=NAME; the columns are: when, N_, tps, host"),
+        (("--x", "tps"), "no y was given: --y NAME, in a report -p y=NAME; the columns are: when"),
+        (("--x", "when"), ""),
+        (("--x", "N_", "--y", "host"), ""),
+    ],
+)
+def test_a_guess_that_went_wrong_says_how_to_name_the_column(tmp_path, options, hint):
+    rows = "when,N_,tps,host\n2026-11-20,1,10,a\n2026-11-21,2,19,b\n"
+    message = refused("fit", write(tmp_path, rows), *options)
+    assert "expected a number" in message and hint in message
+    assert ("was given" in message) == bool(hint)
+
+
 def test_a_weights_column_multiplies_the_squares(tmp_path):
     rows = list(csv.DictReader(GOOD.splitlines()))
     text = "N,X,w\n" + "".join(f"{r['N']},{r['X']},{float(r['X']) ** -2}\n" for r in rows)
@@ -219,6 +235,9 @@ def test_fit_for_people():
         ("1,10\n2,20\n4,30\n", ":1:", "expected a header"),
         (GOOD.replace("19", "1e-300"), ":3:", "1e-100"),
         (GOOD.replace("19", "1_9"), ":3:", "expected a number"),
+        (GOOD.replace("19", '"1,9"'), ":3:", "expected a number with a decimal point"),
+        (GOOD.replace("19", '"1,940"'), ":3:", "without thousands separators, such as 1940 or"),
+        (GOOD.replace("19", '"-1,940,000.5"'), ":3:", "without thousands separators"),
     ],
 )  # fmt: skip
 def test_bad_tables(tmp_path, text, where, what):
