@@ -163,9 +163,7 @@ def text(result: dict[str, Any], level: float) -> str:
     return "\n".join(lines)
 
 
-def _columns(
-    frame: Any, x: str | None, y: str | None, weights: str, path: Path
-) -> tuple[str, str]:
+def _columns(frame: Any, x: str | None, y: str | None, weights: str, path: Path) -> tuple[str, str]:
     """Load and throughput column, by name, by custom or by position."""
     names = [c for c in frame if c != weights or c in (x, y)]
     if len(names) < 2 or (x is not None and x == y):
@@ -230,8 +228,8 @@ def _speaks_for_relative(result: Fit) -> list[str]:
     if not gain > 2:
         return []
     return [
-        "the residuals speak for relative weights (the same percentage everywhere): "
-        f"log-likelihood higher by {gain:.1f}"
+        "the residuals speak for relative weights (the same percentage everywhere): log-likelihood "
+        f"higher by {gain:.1f}; try --weights relative, in a report -p weights=relative"
     ]
 
 

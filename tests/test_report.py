@@ -131,7 +131,7 @@ fast: bool = False
     "given, value",
     [
         ("level=0.9", 0.9),
-        ("level=1", 1.0),
+        ("level=.5", 0.5),
         ("name=3", "3"),
         ("name=a=b", "a=b"),
         ("train=[6,18]", [6, 18]),
@@ -150,7 +150,17 @@ def test_parameters_are_read_by_their_declared_type(tmp_path, given, value):
 
 
 @pytest.mark.parametrize(
-    "given", ["level=x", "level=true", "level=nan", "fast=1", "train={}", "train=[[1]]"]
+    "given",
+    [
+        "level=x",
+        "level=true",
+        "level=nan",
+        "level=1",
+        "level=0",
+        "fast=1",
+        "train={}",
+        "train=[[1]]",
+    ],
 )
 def test_parameters_of_another_type_are_refused(tmp_path, given):
     path = notebook(tmp_path, "typed", parameters=PARAMETERS)
