@@ -64,7 +64,12 @@ def report(notebooks, given, sweep, params, jobs, output, timeout, force, no_exe
         told = f"{kept} of {len(outcomes)} runs were there already (--force runs them again)"
         click.echo(f"nummodel: {left}: {told}", err=True)
     click.echo(output / "index.html")
-    sys.exit(not all(outcome.held for outcome in outcomes))
+    if len(outcomes) == 1 and outcomes[0].paged:
+        click.echo(f"nummodel: its page: {output / outcomes[0].run.name}.html", err=True)
+    failed = sum(not outcome.held for outcome in outcomes)
+    if failed:
+        click.echo(f"nummodel: {failed} of {len(outcomes)} runs failed", err=True)
+    sys.exit(failed > 0)
 
 
 @cli.command("list")

@@ -34,6 +34,10 @@ class Measured:
 def measured(law: Formula, data, weights, resolution, times, known) -> Measured:
     """The arguments of `fit.fit` as figures that fit together. Raises as that does."""
     load = law.quantities[0]
+    for q in (load, law.result):
+        if q not in data:
+            found, names = ", ".join(data), f"{load} and {law.result}"
+            raise ValueError(f"fit: no column {q} among {found}, expected {names}: rename them")
     N, X = (_column(data, q) for q in (load, law.result))
     if N.shape != X.shape:
         raise ValueError(f"fit: {N.size} {load} and {X.size} {law.result}, expected as many")
@@ -82,8 +86,6 @@ def check_start(start: Mapping[str, Any], free: tuple[str, ...]) -> None:
 
 
 def _column(data: Mapping[str, Any], name: str) -> np.ndarray:
-    if name not in data:
-        raise ValueError(f"fit: no column {name} among {', '.join(data)}")
     values = np.asarray(data[name], dtype=float)
     if values.ndim != 1:
         raise ValueError(f"fit: {name} is {data[name]}, expected a column of numbers")

@@ -99,6 +99,10 @@ QUANTITIES = {
 }
 
 
+#: Quantities that take no end of their range.
+OPEN = ("level",)
+
+
 def quantity(name: str) -> Quantity:
     """The quantity called `name`. Raises NameError, with the way out, for an unknown one."""
     try:
@@ -118,13 +122,25 @@ def known(name: str) -> str:
     return next((n for n in (name, name.partition("_")[0]) if n in QUANTITIES), "")
 
 
+def in_range(name: str, value: float) -> bool:
+    """Whether a value of a quantity makes sense.
+
+    >>> in_range("rho", 1), in_range("level", 1), in_range("level", 0.95)
+    (True, False, True)
+    """
+    low, high = quantity(name)[3:]
+    return low < value < high if name in OPEN else low <= value <= high
+
+
 def range_of(name: str) -> str:
     """The values of a quantity that make sense, as words that follow "expected a number".
 
-    >>> range_of("rho"), range_of("c")
-    (' of at least 0 and at most 1', ' of at least 1')
+    >>> range_of("rho"), range_of("c"), range_of("level")
+    (' of at least 0 and at most 1', ' of at least 1', ' above 0 and below 1')
     """
     low, high = quantity(name)[3:]
+    if name in OPEN:
+        return f" above {low:g} and below {high:g}"
     return f" of at least {low:g}" + (f" and at most {high:g}" if high < inf else "")
 
 

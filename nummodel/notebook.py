@@ -3,12 +3,12 @@
 import ast
 import sys
 from dataclasses import dataclass
-from math import inf, isfinite
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
 from nummodel.errors import InputError
-from nummodel.nomenclature import QUANTITIES, known, range_of
+from nummodel.nomenclature import in_range, known, range_of
 
 # jsonschema, which reads notebooks, tries this optional checker of web addresses, whose grammar
 # takes two seconds to build and which no notebook needs.
@@ -80,8 +80,8 @@ def value_of(parameter: Parameter, text: str) -> Any:
     what = known(parameter.name)
     try:
         value = read_as(text)
-        low, high = QUANTITIES[what][3:] if what else (-inf, inf)
-        if kind in ("int", "float") and not (isfinite(value) and low <= value <= high):
+        numeric = kind in ("int", "float")
+        if numeric and not (isfinite(value) and (not what or in_range(what, value))):
             raise ValueError
     except ValueError:
         within = range_of(what) if what else ""

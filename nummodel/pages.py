@@ -32,7 +32,11 @@ def page(outcome: Outcome) -> str:
                 _described(output)
     body, _ = _exporter().from_notebook_node(copy)
     exercises = notebook.metadata.get("nummodel", {}).get("exercises", [])
-    return _template("page.html.j2").render(body=body, outcome=outcome, exercises=exercises)
+    # What this run was told and found stands below the title, before the text.
+    title, end, rest = body.partition("</h1>") if "</h1>" in body else ("", "", body)
+    return _template("page.html.j2").render(
+        title=title + end, body=rest, outcome=outcome, exercises=exercises
+    )
 
 
 def index(outcomes: list[Outcome]) -> str:

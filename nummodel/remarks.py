@@ -46,7 +46,8 @@ def remarks(fit: Fit, level: float = 0.95) -> list[str]:
     """
     found = []
     if fit.dof == 0:
-        found.append("no points to spare, so there are no errors")
+        enough = len(fit.free) + 1
+        found.append(f"no points to spare, so there are no errors: those take {enough} points")
     found += [_on_bound(name, bound) for name, bound in fit.at_bound.items()]
     per_load, first = fit.X / fit.N, fit.N.min() == fit.N
     if "sigma" in fit.at_bound and per_load.max() > per_load[first].max():

@@ -9,6 +9,7 @@ import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from functools import cache, cached_property
 from hashlib import sha256
 from itertools import product
@@ -80,8 +81,11 @@ def find(name: str) -> Path:
     path = Path(name)
     if path.suffix == ".ipynb" and path.is_file():
         return path
-    names = ", ".join(p.stem for p in notebooks())
-    raise InputError(f"{name}: no such notebook, expected a path or one of: {names}")
+    names = [p.stem for p in notebooks()]
+    close = get_close_matches(name, names, 1, 0.5)
+    meant = f" (did you mean {close[0]}? Its number is enough)" if close else ""
+    known = ", ".join(names)
+    raise InputError(f"{name}: no such notebook{meant}, expected a path or one of: {known}")
 
 
 def plan(names: list[str], given: Iterable[str] = (), sweep: Iterable[str] = ()) -> list[Run]:

@@ -44,17 +44,14 @@ def read(
     """
     path = data.path(path)
     frame = table.read(path)
-    x, y, why = _columns(frame, x, y, weights, path)
+    load, result = _columns(frame, x, y, weights, path)
     if weights not in KINDS and weights not in frame:
         expected = f"{', '.join(KINDS)}, or a column of: {', '.join(frame)}"
         raise InputError(f"{path}: weights {weights!r}, expected {expected}")
-    N = table.numbers(frame, x, path, positive=True)
-    try:
-        X = table.numbers(frame, y, path, positive=True)
-    except InputError as error:
-        raise InputError(f"{error}{why}") from None
+    N = _numbers(frame, load, path, "" if x else "x")
+    X = _numbers(frame, result, path, "" if y else "y")
     own = None if weights in KINDS else table.numbers(frame, weights, path, positive=True)
-    return Points(N, X, own, x, y)
+    return Points(N, X, own, load, result)
 
 
 def fit_laws(
@@ -166,23 +163,31 @@ def text(result: dict[str, Any], level: float) -> str:
     return "\n".join(lines)
 
 
-def _columns(
-    frame: Any, x: str | None, y: str | None, weights: str, path: Path
-) -> tuple[str, str, str]:
-    """Load and throughput column, by name, by custom or by position; and a word on a guess."""
+def _columns(frame: Any, x: str | None, y: str | None, weights: str, path: Path) -> tuple[str, str]:
+    """Load and throughput column, by name, by custom or by position."""
     names = [c for c in frame if c != weights or c in (x, y)]
     if len(names) < 2 or (x is not None and x == y):
         raise InputError(f"{path}: only {x or frame.columns[0]}, expected a column for X as well")
     free = [c for c in names if c not in (x, y)]
     x = x or ("N" if "N" in free else free[0])
     if y:
-        return x, y, ""
-    others, found = [c for c in names if c != x], ", ".join(frame)
+        return x, y
+    others = [c for c in names if c != x]
     after = others[names.index(x) :] if x in names else others
     if not after and "X" not in others:
+        found = ", ".join(frame)
         raise InputError(f"{path}: no column after {x!r}, expected y; the columns are: {found}")
-    why = f" (no y was given; the columns are: {found})"
-    return x, "X" if "X" in others else after[0], why
+    return x, "X" if "X" in others else after[0]
+
+
+def _numbers(frame: Any, column: str, path: Path, guessed: str) -> np.ndarray:
+    """A column of positive numbers; of one that was guessed, how to name another."""
+    try:
+        return table.numbers(frame, column, path, positive=True)
+    except InputError as error:
+        how = f"no {guessed} was given: --{guessed} NAME, in a report -p {guessed}=NAME"
+        hint = f" ({how}; the columns are: {', '.join(frame)})" if guessed else ""
+        raise InputError(f"{error}{hint}") from None
 
 
 def _figures(result: Fit, new: Points, level: float) -> dict[str, Any]:
@@ -223,8 +228,8 @@ def _speaks_for_relative(result: Fit) -> list[str]:
     if not gain > 2:
         return []
     return [
-        "the residuals speak for relative weights (the same percentage everywhere): "
-        f"log-likelihood higher by {gain:.1f}"
+        "the residuals speak for relative weights (the same percentage everywhere): log-likelihood "
+        f"higher by {gain:.1f}; try --weights relative, in a report -p weights=relative"
     ]
 
 

@@ -156,6 +156,25 @@ def test_columns_left_out(tmp_path, options, x, y):
     assert (got["x"], got["y"]) == (x, y)
 
 
+@pytest.mark.parametrize(
+    "options, hint",
+    [
+        (
+            (),
+            "no x was given: --x NAME, in a report -p x=NAME; the columns are: when, N_,",
+        ),
+        (("--x", "tps"), "no y was given: --y NAME, in a report -p y=NAME; the columns are: when"),
+        (("--x", "when"), ""),
+        (("--x", "N_", "--y", "host"), ""),
+    ],
+)
+def test_a_guess_that_went_wrong_says_how_to_name_the_column(tmp_path, options, hint):
+    rows = "when,N_,tps,host\n2026-11-20,1,10,a\n2026-11-21,2,19,b\n"
+    message = refused("fit", write(tmp_path, rows), *options)
+    assert "expected a number" in message and hint in message
+    assert ("was given" in message) == bool(hint)
+
+
 def test_a_weights_column_multiplies_the_squares(tmp_path):
     rows = list(csv.DictReader(GOOD.splitlines()))
     text = "N,X,w\n" + "".join(f"{r['N']},{r['X']},{float(r['X']) ** -2}\n" for r in rows)
@@ -174,7 +193,7 @@ def test_residuals_that_speak_for_relative_weights_are_told(tmp_path):
     X = 10 * 2.0 ** np.arange(8) * noise
     text = "N,X\n" + "".join(f"{2**i},{x}\n" for i, x in enumerate(X))
     warned = result("fit", write(tmp_path, text), "--law", "linear")["warnings"]
-    assert any("relative weights" in warning for warning in warned)
+    assert any("--weights relative" in warning for warning in warned)
     quiet = result("fit", write(tmp_path, text), "--law", "linear", "--weights", "relative")
     assert quiet["warnings"] == []
 
@@ -185,6 +204,8 @@ def test_laws_that_need_more_points_are_refused_one_by_one(tmp_path):
         "refused": "2 different N, expected at least 3 to estimate X1, sigma, kappa"
     }
     assert got["laws"]["amdahl"]["estimates"]["sigma"]["stderr"] is None
+    spare = [warning for warning in got["warnings"] if "no points to spare" in warning]
+    assert all("3 points" in warning for warning in spare) and len(spare) == 2
 
 
 def test_fit_for_people():
@@ -219,6 +240,9 @@ def test_fit_for_people():
         ("1,10\n2,20\n4,30\n", ":1:", "expected a header"),
         (GOOD.replace("19", "1e-300"), ":3:", "1e-100"),
         (GOOD.replace("19", "1_9"), ":3:", "expected a number"),
+        (GOOD.replace("19", '"1,9"'), ":3:", "expected a number with a decimal point"),
+        (GOOD.replace("19", '"1,940"'), ":3:", "without thousands separators, such as 1940 or"),
+        (GOOD.replace("19", '"-1,940,000.5"'), ":3:", "without thousands separators"),
     ],
 )  # fmt: skip
 def test_bad_tables(tmp_path, text, where, what):
@@ -256,7 +280,10 @@ def test_bad_use_of_fit(arguments, what):
 @pytest.mark.parametrize(
     "arguments, what",
     [
-        (("99",), "no such notebook"),
+        (("99",), "no such notebook, expected a path"),
+        (("21-your-scaling",), "(did you mean 21-your-scaling-data? Its number is enough)"),
+        (("21", "-p", "level=95"), "float above 0 and below 1, as in level=0.95"),
+        (("21", "-p", "level=1"), "float above 0 and below 1, as in level=0.95"),
         (("11", "-p", "trian=[6,12]"), "unknown parameter 'trian'"),
         (("11", "-p", "level=high"), "expected float"),
         (("11", "-p", "train={}"), "expected list"),
@@ -276,6 +303,19 @@ def test_bad_use_of_fit(arguments, what):
 def test_bad_use_of_report(arguments, what, tmp_path):
     assert what in refused("report", "--output", tmp_path / "out", *arguments)
     assert not (tmp_path / "out").exists()
+
+
+def test_a_report_of_one_run_tells_its_page_and_ends_with_what_failed(tmp_path):
+    """Neither on stdout, which has the index alone."""
+    good = write(tmp_path, GOOD)
+    bad = write(tmp_path, GOOD.replace("19", "fast"), "bad.csv")
+    for path, code in ((good, 0), (bad, 1)):
+        out = tmp_path / f"out{code}"
+        done = nummodel("report", "21", "-p", f"file={path}", "--output", out)
+        assert (done.returncode, done.stdout) == (code, f"{out / 'index.html'}\n"), done.stderr
+        (page,) = out.glob("21-*.html")
+        assert f"nummodel: its page: {page}\n" in done.stderr
+        assert done.stderr.endswith("nummodel: 1 of 1 runs failed\n") == bool(code)
 
 
 @pytest.mark.parametrize("kind", ["notebooks", "laws", "tables", "readers"])

@@ -363,3 +363,8 @@ def test_a_fit_shows_its_estimates_and_its_curve():
         "<img"
         not in fit(utilisation, {"X": [1.0, 2], "rho": [0.1, 0.2], "D": [1, 1]})._repr_html_()
     )
+
+
+def test_columns_of_other_names_are_to_be_renamed():
+    with pytest.raises(ValueError, match="no column N among threads, tps, expected N and X: ren"):
+        fit(LAWS["linear"], {"threads": [1, 2], "tps": [3, 6]})

@@ -63,7 +63,7 @@ def test_failures_are_told_and_the_others_finish(mixed):
         page = (folder / f"{name}.html").read_text()
         assert f"Is {name} right?" in page and f"Is {name} right?" in index
         assert ("Failed." in page) == bool(outcome.error)
-    assert "division by zero" in index and "FAILS" in index
+    assert "division by zero" in index and "1 holds" in index and "1 FAILS" in index
 
 
 def test_a_failed_claim_is_kept_with_its_row(mixed):
@@ -103,7 +103,9 @@ def test_parameters_reach_the_notebook(tmp_path):
     planned = runs.plan([str(path)], ["size=7"])
     (outcome,) = report.report(planned, tmp_path / "out", jobs=1)
     assert [c["model"] for c in outcome.claims] == [7]
-    assert "size = 7" in (tmp_path / "out" / "shaped,size=7.html").read_text()
+    page = (tmp_path / "out" / "shaped,size=7.html").read_text()
+    told = ["<h1", "size = 7", "With the notebook's own parameters:", "Yes, by"]
+    assert told == sorted(told, key=page.index) and page.count("<h1") == 1
 
 
 def test_pages_are_made_again_without_executing(mixed, tmp_path):
@@ -131,7 +133,7 @@ fast: bool = False
     "given, value",
     [
         ("level=0.9", 0.9),
-        ("level=1", 1.0),
+        ("level=.5", 0.5),
         ("name=3", "3"),
         ("name=a=b", "a=b"),
         ("train=[6,18]", [6, 18]),
@@ -150,7 +152,17 @@ def test_parameters_are_read_by_their_declared_type(tmp_path, given, value):
 
 
 @pytest.mark.parametrize(
-    "given", ["level=x", "level=true", "level=nan", "fast=1", "train={}", "train=[[1]]"]
+    "given",
+    [
+        "level=x",
+        "level=true",
+        "level=nan",
+        "level=1",
+        "level=0",
+        "fast=1",
+        "train={}",
+        "train=[[1]]",
+    ],
 )
 def test_parameters_of_another_type_are_refused(tmp_path, given):
     path = notebook(tmp_path, "typed", parameters=PARAMETERS)

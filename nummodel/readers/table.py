@@ -61,8 +61,9 @@ def numbers(frame: "pd.DataFrame", column: str, path: str | Path, positive: bool
     values = []
     for line, cell in frame[column].items():
         if not _is_number(cell):
-            point = " with a decimal point" if re.fullmatch(r"[-+]?[0-9]*,[0-9]+", cell) else ""
-            raise InputError(f"{path}:{line}: {column} is {cell!r}, expected a number{point}")
+            raise InputError(
+                f"{path}:{line}: {column} is {cell!r}, expected a number{_without_commas(cell)}"
+            )
         value = float(cell)
         if not np.isfinite(value):
             raise InputError(f"{path}:{line}: {column} is {cell!r}, expected a finite number")
@@ -72,6 +73,13 @@ def numbers(frame: "pd.DataFrame", column: str, path: str | Path, positive: bool
             raise InputError(f"{path}:{line}: {column} is {cell}, expected a positive number")
         values.append(value)
     return np.array(values)
+
+
+def _without_commas(cell: str) -> str:
+    """What is expected instead of the commas of a number, after "expected a number"."""
+    if re.fullmatch(r"[-+]?[0-9]{1,3}(,[0-9]{3})+(\.[0-9]*)?", cell):
+        return " without thousands separators, such as 1940 or 1.94"
+    return " with a decimal point" if re.fullmatch(r"[-+]?[0-9]*,[0-9]+", cell) else ""
 
 
 def _is_number(cell: str) -> bool:
