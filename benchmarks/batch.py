@@ -1,7 +1,8 @@
 """Forty runs, two at a time, beside forty kernels that import the same modules and do nothing.
 
 Run by `make batch`. Prints the wall time of both, measured in turn, their ratio, and how long the
-same command takes when there is nothing left to do.
+same command takes when there is nothing left to do, and writes them to BATCH.md beside this file.
+The kernels of the floor start as any kernel does; those of the runs are forked where that is safe.
 """
 
 import argparse
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
+from datetime import date
 from pathlib import Path
 from statistics import median
 from time import perf_counter
@@ -31,17 +33,23 @@ def main() -> None:
     rounds = options.parse_args().rounds
     planned = [run for name, sweep in SWEEPS.items() for run in runs.plan([name], sweep=[sweep])]
     modules = {name: modules_of(name) for name in SWEEPS}
-    ratios = []
+    ratios, load = [], os.getloadavg()[0]
+    lines = [f"# {len(planned)} runs, {JOBS} at a time: {date.today()}, load {load:.1f} before", ""]
+    lines += ["| runs [s] | the same again [s] | kernels that only import [s] | ratio |"]
+    lines += ["|---|---|---|---|"]
     for _ in range(rounds):
         with tempfile.TemporaryDirectory() as folder:
             took, again = report(planned, Path(folder)), report(planned, Path(folder))
         floor = kernels([modules[run.notebook.stem[:2]] for run in planned])
         ratios.append(took / floor)
-        print(f"{len(planned)} runs: {took:.1f} s; the same again: {again:.2f} s")
-        print(f"{len(planned)} kernels that only import: {floor:.1f} s; ratio {ratios[-1]:.2f}")
-    print(
-        f"load {os.getloadavg()[0]:.1f}; ratio, median of {rounds}: {median(ratios):.2f}; goal 1.25"
-    )
+        lines += [f"| {took:.1f} | {again:.2f} | {floor:.1f} | {ratios[-1]:.2f} |"]
+    lines += [
+        "",
+        f"Median of the ratios: {median(ratios):.2f}; goals: 1.25, and 2 s for the same again.",
+    ]
+    text = "\n".join(lines)
+    print(text)
+    (Path(__file__).parent / "BATCH.md").write_text(text + "\n")
 
 
 def report(planned: list[runs.Run], folder: Path) -> float:
@@ -63,7 +71,7 @@ def modules_of(name: str) -> str:
     code = [
         cell.source for cell in notebook.read(runs.find(name)).cells if cell.cell_type == "code"
     ]
-    wanted = "print('MODULES', *(n for n in sorted(set(sys.modules) - before) if '.' in n or n))"
+    wanted = "print('MODULES', *sorted(set(sys.modules) - before))"
     source = "\n".join(["import sys", "before = set(sys.modules)", *code, wanted])
     loaded = in_kernel(source).rpartition("MODULES ")[2].split()
     statement = f"import importlib, contextlib\nfor name in {loaded!r}:\n"
