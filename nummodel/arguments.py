@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from functools import wraps
 from inspect import signature
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,14 @@ def valid(values: Mapping[str, Any], whole: tuple[str, ...] = WHOLE) -> dict[str
 def continuous(values: Mapping[str, Any]) -> dict[str, Any]:
     """As `valid`, where a count need not be whole: a curve may be drawn between populations."""
     return valid(values, whole=())
+
+
+def count(name: str, value: Any) -> None:
+    """Raises ValueError unless the value is one whole number of at least 1, where no other will do:
+    of nodes, of processors.
+    """
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
+        raise ValueError(f"{name} is {value!r}, expected a whole number of at least 1")
 
 
 def station(law: Callable) -> Callable:

@@ -14,13 +14,12 @@ Latencies may be in any unit of time; often no more is known than their ratio.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from nummodel import queueing
-from nummodel.arguments import continuous, station, valid
+from nummodel.arguments import continuous, count, station, valid
 from nummodel.formula import formula
 
 #: Bytes that one access to memory moves: a cache line.
@@ -41,8 +40,8 @@ class Topology:
     t_remote: Any = (1.0, 3.0)
 
     def __post_init__(self):
-        _count("nodes", self.nodes)
-        _count("cpus", self.cpus)
+        count("nodes", self.nodes)
+        count("cpus", self.cpus)
         local, remote = valid({"t_local": self.t_local, "t_remote": self.t_remote}).values()
         if local.ndim:
             raise ValueError(f"t_local is {self.t_local}, expected a number")
@@ -59,11 +58,6 @@ class Topology:
         share = valid({"f_remote": f_remote})["f_remote"]
         share = share[..., None] if np.ndim(self.t_remote) else share
         return mean_latency(share, self.t_local, self.t_remote)
-
-
-def _count(name: str, value: Any) -> None:
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
-        raise ValueError(f"{name} is {value!r}, expected a whole number of at least 1")
 
 
 #: AlphaServers; a local access is the unit of time, and a remote one takes one to three of them: no
@@ -90,7 +84,7 @@ def striped(nodes: int, over: Sequence[int] | None = None) -> np.ndarray:
     >>> striped(4), striped(4, over=[0])
     (array([0.25, 0.25, 0.25, 0.25]), array([1., 0., 0., 0.]))
     """
-    _count("nodes", nodes)
+    count("nodes", nodes)
     where = np.arange(nodes) if over is None else np.asarray(over)
     known = where.dtype.kind in "iu" and np.isin(where, np.arange(nodes)).all()
     if where.ndim != 1 or not len(where) or not known:
@@ -102,13 +96,13 @@ def striped(nodes: int, over: Sequence[int] | None = None) -> np.ndarray:
 
 def replicated(nodes: int) -> np.ndarray:
     """One item, which nobody writes, with a copy on every node."""
-    _count("nodes", nodes)
+    count("nodes", nodes)
     return np.ones(nodes)
 
 
 def partitioned(nodes: int) -> np.ndarray:
     """As many items as nodes, each on its own: one row an item."""
-    _count("nodes", nodes)
+    count("nodes", nodes)
     return np.eye(nodes)
 
 

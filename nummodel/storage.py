@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nummodel import networks
-from nummodel.arguments import continuous, valid
+from nummodel.arguments import continuous, count, valid
 from nummodel.formula import formula
 from nummodel.operational import (
     asymptotic_throughput_max,
@@ -44,7 +44,7 @@ def devices(S, m: int = 1, servers: int = 1) -> list[networks.Station]:
     `servers` are what one device can do at a time (channels, actuators) from its one queue.
     Raises ValueError for a time that is negative and for fewer than one device or server.
     """
-    m = _count("m", m)
+    count("m", m)
     return [networks.queue(valid({"S": S})["S"] / m, servers)] * m
 
 
@@ -192,7 +192,7 @@ def interrupt_load(X, S, cpu: Sequence[int], c: int) -> np.ndarray:
 
     Raises ValueError for a processor that is none of 0 to c - 1, and for lists of unequal length.
     """
-    c = _count("c", c)
+    count("c", c)
     rates, seconds, at = _aligned(valid({"X": X, "S": S}) | {"cpu": np.asarray(cpu)})
     if at.dtype.kind not in "iu" or ((at < 0) | (at >= c)).any():
         raise ValueError(f"cpu is {cpu}, expected processors from 0 to {c - 1}, one per adapter")
@@ -234,16 +234,6 @@ def unused_cycles(interrupt, mp_synch, busy):
         raise ValueError(f"interrupt + mp_synch is {waiting.max():g}, expected at most 1")
     answer = (waiting.mean(-1) < 0.50) & (busy_others.mean(-1) < 0.75)
     return answer if answer.ndim else bool(answer)
-
-
-# --- arguments --------------------------------------------------------------------------------
-
-
-def _count(name: str, value) -> int:
-    """A whole number of at least 1, where only one will do."""
-    if np.ndim(value):
-        raise ValueError(f"{name} is {value}, expected one whole number")
-    return int(valid({name: value})[name])
 
 
 def _aligned(arrays: dict[str, np.ndarray]) -> list[np.ndarray]:
