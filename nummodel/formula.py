@@ -5,8 +5,9 @@
         return X1 * N / (1 + sigma * (N - 1))
 
 Its LaTeX, its NumPy function, its exact gradient, and whatever follows from it by algebra (an
-inverse, a limit, an optimum) are derived from that body. SymPy is imported when the first of them
-is needed: it takes half a second.
+inverse, a limit, an optimum) are derived from that body. A body of plain arithmetic takes numbers
+and arrays as it is, and jets for its gradient; a body with cases goes through SymPy, as algebra
+does. SymPy is imported where it is needed: it takes half a second.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -16,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from nummodel.jets import Jet
 from nummodel.nomenclature import quantity
 
 
@@ -41,7 +43,7 @@ class Formula:
             quantity(name)  # an unknown name is an error at import
         arguments = [Parameter(n, Parameter.POSITIONAL_OR_KEYWORD) for n in self.quantities]
         self.__signature__ = Signature(arguments)
-        self._law = law
+        self.body = law
         self._valid = valid
 
     @cached_property
@@ -56,14 +58,31 @@ class Formula:
         """The law as a SymPy expression of `symbols`."""
         import sympy as sp
 
-        return sp.sympify(self._law(**self.symbols))
+        return sp.sympify(self.body(**self.symbols))
+
+    @cached_property
+    def _plain(self) -> bool:
+        """Whether the body is arithmetic alone, which takes jets as it takes numbers."""
+        values = {n: Jet.of(_inside(n), i) for i, n in enumerate(self.quantities)}
+        try:
+            return isinstance(self.body(**values), Jet)
+        except (TypeError, ValueError, AttributeError):  # as SymPy says of what it does not know
+            return False
 
     @cached_property
     def _value(self) -> Callable:
-        return self._compiled(self.expr)
+        """The law as a NumPy function of all quantities, by keyword."""
+        if not self._plain:
+            return self._compiled(self.expr)
+
+        def value(**values):
+            with np.errstate(all="ignore"):
+                return self.body(**{n: np.asarray(v, dtype=float) for n, v in values.items()})
+
+        return value
 
     def _compiled(self, expr) -> Callable:
-        """NumPy function of all quantities, by keyword."""
+        """NumPy function of all quantities, by keyword, made by SymPy."""
         import sympy as sp
 
         modules = [{"select": _select}, "numpy"]
@@ -104,21 +123,45 @@ class Formula:
         a slope that does not depend on an array is a scalar. If `second`, derivatives by a name and
         each name up to it follow.
         """
-        by = [self.symbols[n] for n in names]
-        slopes = [self.expr.diff(a) for a in by]
-        bends = [slopes[i].diff(b) for i in range(len(by)) for b in by[: i + 1]] if second else []
-        return self._compiled([self.expr, *slopes, *bends])
+        pairs = [(i, j) for i in range(len(names)) for j in range(i + 1)] if second else []
+        if not self._plain:
+            by = [self.symbols[n] for n in names]
+            slopes = [self.expr.diff(a) for a in by]
+            return self._compiled([self.expr, *slopes, *(slopes[i].diff(by[j]) for i, j in pairs)])
+
+        def carried(**values):
+            arrays: dict = {n: np.asarray(v, dtype=float) for n, v in values.items()}
+            with np.errstate(all="ignore"):
+                arrays |= {n: Jet.of(arrays[n], i) for i, n in enumerate(names)}
+                jet = self.body(**arrays)
+            if not isinstance(jet, Jet):  # none of these names moves it
+                jet = Jet(jet, {}, {})
+            firsts = [jet.first.get(i, 0.0) for i in range(len(names))]
+            return [jet.value, *firsts, *(jet.second.get(pair, 0.0) for pair in pairs)]
+
+        return carried
+
+    @classmethod
+    def made(
+        cls, result: str, body: Callable, quantities: Iterable[str], name: str, meaning: str
+    ) -> "Formula":
+        """The formula of a `body` that takes its quantities by keyword only."""
+
+        def law(**values):
+            return body(**values)
+
+        law.__name__ = law.__qualname__ = name
+        law.__doc__ = meaning
+        return cls(result, law, quantities)
 
     @classmethod
     def of(cls, result: str, expr, quantities: Iterable[str], name: str, meaning: str) -> "Formula":
         """The formula that algebra has made: `result` is `expr`, an expression of `quantities`."""
 
-        def law(**values):
+        def body(**values):
             return expr.subs({symbol: values[symbol.name] for symbol in expr.free_symbols})
 
-        law.__name__ = law.__qualname__ = name
-        law.__doc__ = meaning
-        return cls(result, law, quantities)
+        return cls.made(result, body, quantities, name, meaning)
 
     def derived(self, result: str, expr, name: str, meaning: str) -> "Formula":
         """What `expr` has left of this formula's quantities, as the formula of `result`."""
@@ -133,21 +176,27 @@ class Formula:
         0.04
         """
 
-        def law(**values):
+        def body(**values):
+            if self.is_scale(name):
+                result = values.pop(self.result)
+                return result / self.body(**values, **{name: 1.0})
             import sympy as sp
 
-            if self.is_scale(name):
-                return values[self.result] / self.expr.subs(self.symbols[name], 1)
             (root,) = sp.solve(self.expr - values[self.result], self.symbols[name])
             return root
 
-        law.__name__ = law.__qualname__ = f"{self.__name__}_{name}"  # type: ignore[attr-defined]
-        law.__doc__ = meaning
-        return Formula(name, law, [n for n in (*self.quantities, self.result) if n != name])
+        quantities = [n for n in (*self.quantities, self.result) if n != name]
+        called = f"{self.__name__}_{name}"  # type: ignore[attr-defined]
+        return Formula.made(name, body, quantities, called, meaning)
 
     @cache  # noqa: B019
     def is_scale(self, name: str) -> bool:
         """Whether the law is `name` times a function of the other quantities."""
+        if self._plain:  # no second derivative, and nothing left at zero
+            values = {n: _inside(n) for n in self.quantities}
+            with np.errstate(all="ignore"):
+                jet = self.body(**values | {name: Jet.of(np.float64(0), 0)})
+            return isinstance(jet, Jet) and not jet.second and jet.value == 0
         symbol = self.symbols[name]
         return not self.expr.diff(symbol).has(symbol) and self.expr.subs(symbol, 0) == 0
 
@@ -168,6 +217,12 @@ class Formula:
             unit = "" if unit == "-" else unit
             rows.append(f"| ${latex}$ | {meaning} | {unit} | {low:g} to {high:g} |")
         return "\n".join(rows).replace("to inf", "or more")
+
+
+def _inside(name: str) -> np.float64:
+    """A value of a quantity inside its range."""
+    low, high = quantity(name)[3:]
+    return np.float64(low + min(high - low, 1.0) / 3)
 
 
 def _select(conditions: list, choices: list, default: float):

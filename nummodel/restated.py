@@ -48,11 +48,12 @@ def by_peak(law: Formula) -> ByPeak | None:
 @cache
 def height_at(law: Formula) -> Formula:
     """The law at another load, N0."""
-    import sympy as sp
+    load = law.quantities[0]
 
-    load, other = law.symbols[law.quantities[0]], sp.Symbol("N0", positive=True)
-    names = ["N0", *law.quantities[1:]]
-    return Formula.of("X0", law.expr.subs(load, other), names, "height", "Height of the curve.")
+    def body(**values):
+        return law.body(**{load: values.pop("N0")}, **values)
+
+    return Formula.made("X0", body, ["N0", *law.quantities[1:]], "height", "Height of the curve.")
 
 
 @cache
@@ -66,5 +67,10 @@ def through(law: Formula, asked: Formula, free: tuple[str, ...]) -> tuple[Formul
     inverse = asked.solved_for(gone, "")
     names = dict.fromkeys([*law.quantities, *inverse.quantities])
     names.pop(gone)
-    expr = law.expr.subs(law.symbols[gone], inverse.expr)
-    return Formula.of(law.result, expr, names, f"by_{asked.result}", "The law, re-expressed."), gone
+
+    def body(**values):
+        by = inverse.body(**{n: values[n] for n in inverse.quantities})
+        return law.body(**{n: by if n == gone else values[n] for n in law.quantities})
+
+    again = Formula.made(law.result, body, names, f"by_{asked.result}", "The law, re-expressed.")
+    return again, gone
