@@ -7,7 +7,7 @@ a one-sided interval and no standard error.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -58,6 +58,16 @@ def fit(
     log = told.weights == "log"
     estimate = search(law, told.N, told.X, w, log, told.free, told.known, start)
     return Fit(**vars(told), estimate=estimate, local=start is not None)
+
+
+class Estimate(NamedTuple):
+    """The value of a quantity, its standard error, its interval, and whether it is identified."""
+
+    value: float
+    stderr: float
+    low: float
+    high: float
+    identified: bool
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -172,26 +182,34 @@ class Fit(Measured):
         low, high = profile.interval(self, profile.of(self, name), level)
         return float(low[0]), float(high[0])
 
-    def table(self, level: float = 0.95) -> "pd.DataFrame":
-        """Estimates: value, stderr, profile interval (low, high), and whether it is identified.
+    def estimates(self, level: float = 0.95) -> dict[str, "Estimate"]:
+        """Of each estimate: value, standard error, profile interval, and whether it is identified.
 
         NaN where a figure does not exist: no error without points to spare, no standard error on a
         bound. `identified` is false on a bound, and for an interval that is as wide as the range.
         """
+        if level not in self._estimates:
+            stderr = dict(zip(self.inner, np.sqrt(np.diag(self.covariance)), strict=True))
+            found = {}
+            for name in self.free:
+                low, high = self.interval(name, level)
+                open_ = np.isinf(high) or (low, high) == quantity(name)[3:] or self._flat
+                identified = bool(name not in self.at_bound and not open_)
+                error = float(stderr.get(name, np.nan))
+                found[name] = Estimate(self.estimate[name], error, low, high, identified)
+            self._estimates[level] = found
+        return self._estimates[level]
+
+    @cached_property
+    def _estimates(self) -> dict[float, dict[str, "Estimate"]]:
+        """Those that were asked for already, by level: intervals are most of a fit's work."""
+        return {}
+
+    def table(self, level: float = 0.95) -> "pd.DataFrame":
+        """The `estimates`, a row each."""
         import pandas as pd
 
-        stderr = dict(zip(self.inner, np.sqrt(np.diag(self.covariance)), strict=True))
-        rows = {}
-        for name in self.free:
-            low, high = self.interval(name, level)
-            open_ = np.isinf(high) or (low, high) == quantity(name)[3:] or self._flat
-            rows[name] = {
-                "value": self.estimate[name],
-                "stderr": float(stderr.get(name, np.nan)),
-                "low": low,
-                "high": high,
-                "identified": name not in self.at_bound and not open_,
-            }
+        rows = {name: e._asdict() for name, e in self.estimates(level).items()}
         return pd.DataFrame.from_dict(rows, orient="index")
 
     def curve(self, N, level: float = 0.95) -> "pd.DataFrame":
@@ -232,14 +250,10 @@ class Fit(Measured):
     def peak(self) -> tuple[float, float] | None:
         """N and X of the highest throughput at any N >= 1; None for a curve that only rises.
 
-        Raises ValueError for a law without N, or whose peak algebra does not find.
+        The first N at which the slope is no longer positive, looked for up to `profile.FAR` times
+        the last load. Raises ValueError for a law without N.
         """
-        from nummodel.scaling import optimum
-
-        best = optimum(self.law)
-        if best is None:
-            return None
-        N = max(1.0, best.at(self.values))
+        N = profile.peak(self)
         return (N, float(self.at(N))) if np.isfinite(N) else None
 
     @property

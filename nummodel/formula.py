@@ -129,8 +129,8 @@ class Formula:
             slopes = [self.expr.diff(a) for a in by]
             return self._compiled([self.expr, *slopes, *(slopes[i].diff(by[j]) for i, j in pairs)])
 
-        def carried(**values):
-            arrays: dict = {n: np.asarray(v, dtype=float) for n, v in values.items()}
+        def carried(**values: Any) -> list:
+            arrays: dict[str, Any] = {n: np.asarray(v, dtype=float) for n, v in values.items()}
             with np.errstate(all="ignore"):
                 arrays |= {n: Jet.of(arrays[n], i) for i, n in enumerate(names)}
                 jet = self.body(**arrays)

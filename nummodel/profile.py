@@ -159,11 +159,12 @@ def interval(fit: "Fit", target: Target, level: float) -> tuple[np.ndarray, np.n
     far = np.minimum(_far(fit, target), high)
     with np.errstate(divide="ignore"):
         if target.inverse:
-            top = 1 / low if low else np.inf
-            ends = [1 / _end(fit, target, level, *to) for to in ((1, top), (-1, 1 / far))]
+            top = np.full(len(far), 1 / low if low else np.inf)
+            upper, lower = np.split(1 / _ends(fit, target, level, [1 / far, top]), 2)
         else:
-            ends = [_end(fit, target, level, *to) for to in ((-1, low), (1, far))]
-    lower, upper = (np.clip(end, low, high) for end in ends)
+            bottom = np.full(len(far), low)
+            lower, upper = np.split(_ends(fit, target, level, [bottom, far]), 2)
+    lower, upper = (np.clip(end, low, high) for end in (lower, upper))
     return lower, np.where(upper >= far * (1 - 1e-9), high, upper)
 
 
@@ -171,6 +172,32 @@ def _far(fit: "Fit", target: Target) -> np.ndarray:
     """Values of the target that are as good as infinite."""
     size = {"X": fit.X.max(), "N": fit.N.max()}.get(target.name[0], 1.0)
     return FAR * np.maximum(np.where(np.isfinite(target.value), target.value, 0.0), size)
+
+
+def peak(fit: "Fit") -> float:
+    """The first N from 1 on at which the curve begins to fall; infinite if it never does."""
+    from scipy.optimize import brentq
+
+    if "N" not in fit.law.quantities:
+        raise ValueError(f"{fit.law.__name__} has no N, so no peak")  # type: ignore[attr-defined]
+    jet = fit.law.jet(("N",))
+
+    def elasticity(log_N):  # d ln X / d ln N
+        N = np.exp(log_N)
+        X, slope = jet(**fit.values | {"N": N})
+        with np.errstate(all="ignore"):
+            return slope * N / X
+
+    log_N = np.linspace(0, 230, 201)  # to 1e100
+    found = np.broadcast_to(elasticity(log_N), log_N.shape)
+    falling = np.flatnonzero(found < -1e-9)  # and not by rounding
+    if not len(falling):
+        return np.inf
+    rising = np.flatnonzero(found[: falling[0]] > 0)
+    if not len(rising):
+        return 1.0
+    ends = log_N[rising[-1]], log_N[falling[0]]
+    return float(np.exp(brentq(elasticity, *ends, xtol=1e-14)))
 
 
 def load(fit: "Fit", X: float, level: float) -> np.ndarray:
@@ -213,19 +240,22 @@ def _first(function, low: float, high: float, enough: float = 0.0) -> float:
     return float(root.x[0])
 
 
-def _end(fit: "Fit", target: Target, level: float, side: int, bound) -> np.ndarray:
-    """The end of the interval on one side (-1 down, 1 up) of the value, or of its reciprocal."""
+def _ends(fit: "Fit", target: Target, level: float, limits: list[np.ndarray]) -> np.ndarray:
+    """Below each value, or its reciprocal, the end of the interval that is within the first of the
+    `limits`, then above each value that within the second.
+    """
     from scipy.optimize.elementwise import find_root
 
-    t = quantile(level, fit.dof)
-    within = np.clip(target.value, *quantity(target.name)[3:])
+    t, count = quantile(level, fit.dof), len(target.value)
+    value = np.tile(target.value, 2)
+    within = np.clip(value, *quantity(target.name)[3:])
     with np.errstate(divide="ignore"):
         near = 1 / within if target.inverse else within
-    least = 1 / _far(fit, target) if target.inverse else 1e-9
-    limit = np.broadcast_to(bound, near.shape)
+    least = np.tile(1 / _far(fit, target), 2) if target.inverse else np.full(2 * count, 1e-9)
+    side, limit = np.repeat([-1, 1], count), np.concatenate(limits)
 
     def excess(value, row):
-        row = row.astype(int)
+        row = row.astype(int) % count
         with np.errstate(divide="ignore", over="ignore"):
             F = cost(fit, target, 1 / value if target.inverse else value, row)
         return np.sqrt(np.nan_to_num(F, nan=1e300, posinf=1e300)) - t
@@ -234,7 +264,7 @@ def _end(fit: "Fit", target: Target, level: float, side: int, bound) -> np.ndarr
     step = np.where(near == 0, least, 1e-3 * np.abs(near))
     rows = np.flatnonzero(end != near)
     # An estimate beyond the range has been moved to its bound, which may be too far already.
-    moved = rows[within[rows] != target.value[rows]]
+    moved = rows[within[rows] != value[rows]]
     far = moved[excess(near[moved], moved) > 0] if len(moved) else moved
     end[far] = near[far]
     rows = np.setdiff1d(rows, far)
@@ -242,14 +272,14 @@ def _end(fit: "Fit", target: Target, level: float, side: int, bound) -> np.ndarr
     for _ in range(100):  # outwards, until a step costs too much
         if not len(rows):
             break
-        value = near[rows] + side * step[rows]
-        value = np.minimum(value, limit[rows]) if side > 0 else np.maximum(value, limit[rows])
-        missing = excess(value, rows)
-        outer[rows[missing > 0]] = value[missing > 0]
+        low, high = np.minimum(near, limit)[rows], np.maximum(near, limit)[rows]
+        tried = np.clip(near[rows] + side[rows] * step[rows], low, high)
+        missing = excess(tried, rows)
+        outer[rows[missing > 0]] = tried[missing > 0]
         # Where the cost were a parabola, this factor would end just beyond the threshold.
         factor = np.clip(1.02 * t / np.maximum(missing + t, 1e-9), 1.1, 30)
-        on = (missing <= 0) & (value != limit[rows])
-        inner[rows[on]] = value[on]
+        on = (missing <= 0) & (tried != limit[rows])
+        inner[rows[on]] = tried[on]
         step[rows] *= factor
         rows = rows[on]
     found = np.flatnonzero(np.isfinite(outer))

@@ -54,8 +54,8 @@ def remarks(fit: Fit, level: float = 0.95) -> list[str]:
         more = "some points have more X per N than the first"
         found.append(f"superlinear: sigma would be negative; {more}")
     if fit.dof > 0:
-        for name, identified in fit.table(level)["identified"].items():
-            if not identified and name not in fit.at_bound:
+        for name, estimate in fit.estimates(level).items():
+            if not estimate.identified and name not in fit.at_bound:
                 found.append(f"these data leave {name} open: its interval is its whole range")
     if fit.weights == "relative" and fit.variance > 0.05**2:
         spread = np.sqrt(fit.variance)

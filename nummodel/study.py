@@ -43,14 +43,14 @@ def read(
     `measured.KINDS` or a third column. Raises InputError for whatever cannot be used.
     """
     path = data.path(path)
-    frame = table.read(path)
-    load, result = _columns(frame, x, y, weights, path)
-    if weights not in KINDS and weights not in frame:
-        expected = f"{', '.join(KINDS)}, or a column of: {', '.join(frame)}"
+    cells = table.read(path)
+    load, result = _columns(cells, x, y, weights, path)
+    if weights not in KINDS and weights not in cells:
+        expected = f"{', '.join(KINDS)}, or a column of: {', '.join(cells)}"
         raise InputError(f"{path}: weights {weights!r}, expected {expected}")
-    N = _numbers(frame, load, path, "" if x else "x")
-    X = _numbers(frame, result, path, "" if y else "y")
-    own = None if weights in KINDS else table.numbers(frame, weights, path, positive=True)
+    N = _numbers(cells, load, path, "" if x else "x")
+    X = _numbers(cells, result, path, "" if y else "y")
+    own = None if weights in KINDS else table.numbers(cells, weights, path, positive=True)
     return Points(N, X, own, load, result)
 
 
@@ -163,11 +163,13 @@ def text(result: dict[str, Any], level: float) -> str:
     return "\n".join(lines)
 
 
-def _columns(frame: Any, x: str | None, y: str | None, weights: str, path: Path) -> tuple[str, str]:
+def _columns(
+    cells: table.Cells, x: str | None, y: str | None, weights: str, path: Path
+) -> tuple[str, str]:
     """Load and throughput column, by name, by custom or by position."""
-    names = [c for c in frame if c != weights or c in (x, y)]
+    names = [c for c in cells if c != weights or c in (x, y)]
     if len(names) < 2 or (x is not None and x == y):
-        raise InputError(f"{path}: only {x or frame.columns[0]}, expected a column for X as well")
+        raise InputError(f"{path}: only {x or next(iter(cells))}, expected a column for X as well")
     free = [c for c in names if c not in (x, y)]
     x = x or ("N" if "N" in free else free[0])
     if y:
@@ -175,43 +177,44 @@ def _columns(frame: Any, x: str | None, y: str | None, weights: str, path: Path)
     others = [c for c in names if c != x]
     after = others[names.index(x) :] if x in names else others
     if not after and "X" not in others:
-        found = ", ".join(frame)
+        found = ", ".join(cells)
         raise InputError(f"{path}: no column after {x!r}, expected y; the columns are: {found}")
     return x, "X" if "X" in others else after[0]
 
 
-def _numbers(frame: Any, column: str, path: Path, guessed: str) -> np.ndarray:
+def _numbers(cells: table.Cells, column: str, path: Path, guessed: str) -> np.ndarray:
     """A column of positive numbers; of one that was guessed, how to name another."""
     try:
-        return table.numbers(frame, column, path, positive=True)
+        return table.numbers(cells, column, path, positive=True)
     except InputError as error:
         how = f"no {guessed} was given: --{guessed} NAME, in a report -p {guessed}=NAME"
-        hint = f" ({how}; the columns are: {', '.join(frame)})" if guessed else ""
+        hint = f" ({how}; the columns are: {', '.join(cells)})" if guessed else ""
         raise InputError(f"{error}{hint}") from None
 
 
 def _figures(result: Fit, new: Points, level: float) -> dict[str, Any]:
     estimates = {
         name: {
-            **{key: _figure(row[key]) for key in ("value", "stderr", "low", "high")},
+            **{key: _figure(getattr(e, key)) for key in ("value", "stderr", "low", "high")},
             "at_bound": name in result.at_bound,
-            "identified": bool(row["identified"]),
+            "identified": e.identified,
         }
-        for name, row in result.table(level).to_dict("index").items()
+        for name, e in result.estimates(level).items()
     }
     peak = result.peak()
-    predictions = result.predict(new.N, level, new.w).assign(observed=new.X)
     return {
         "estimates": estimates,
         "aicc": _figure(compare.aicc(result)),
         "loo_rmse": _figure(result.loo_rmse),
         "residuals": result.residuals.tolist(),
         "peak": {"N": peak[0], "X": peak[1]} if peak else None,
-        "predictions": [
-            {key: _figure(value) for key, value in row.items()}
-            for row in predictions.to_dict("records")
-        ],
+        "predictions": _predictions(result, new, level) if len(new.N) else [],
     }
+
+
+def _predictions(result: Fit, new: Points, level: float) -> list[dict[str, Any]]:
+    rows = result.predict(new.N, level, new.w).assign(observed=new.X).to_dict("records")
+    return [{key: _figure(value) for key, value in row.items()} for row in rows]
 
 
 def cautions(fits: dict[str, Fit], chosen: str | None) -> list[str]:

@@ -61,6 +61,18 @@ def test_estimates_of_other_tools(name):
         assert result.peak() == pytest.approx(peak, rel=1e-5)
 
 
+@pytest.mark.parametrize("sigma", [0.0, 0.05, 1.0])
+@pytest.mark.parametrize("kappa", [0.0, 1e-12, 1e-6, 0.003, 2.0])
+def test_the_peak_is_where_algebra_has_it(sigma, kappa):
+    measured = {"N": N7, "X": LAWS["usl"](N=N7, X1=10.0, sigma=sigma, kappa=kappa)}
+    result = fit(LAWS["usl"], measured, sigma=sigma, kappa=kappa)
+    if kappa == 0:
+        assert result.peak() is None
+    else:
+        N = max(1.0, ((1 - sigma) / kappa) ** 0.5)
+        assert result.peak() == pytest.approx((N, result.at(N)), rel=1e-10)
+
+
 @pytest.mark.parametrize("name", REGRESSIONS)
 def test_estimates_solve_the_normal_equations_in_40_digits(name):
     law, case = REGRESSIONS[name]

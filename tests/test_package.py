@@ -51,6 +51,7 @@ def test_versions_agree():
         ("from nummodel import scaling, operational, queueing", {"numpy"}),
         ("from nummodel import cli", {"click"}),
         ("from nummodel import fit, data, claims", {"numpy"}),
+        ("from nummodel import study; study.study('raytracer')", {"numpy", "scipy"}),
     ],
 )
 def test_heavy_libraries_wait_until_they_are_used(statement, may):

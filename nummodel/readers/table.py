@@ -2,21 +2,19 @@
 
 import csv
 import re
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from nummodel.errors import InputError
 
-if TYPE_CHECKING:
-    import pandas as pd
+#: The cells of each column as text, by line number.
+Cells = Mapping[str, Mapping[int, str]]
 
 
-def read(path: str | Path) -> "pd.DataFrame":
-    """The cells of a delimited file as text, indexed by line number. Raises InputError."""
-    import pandas as pd
-
+def read(path: str | Path) -> Cells:
+    """The columns of a delimited file. Raises InputError."""
     try:
         with open(path, encoding="utf-8-sig", newline="") as file:
             text = file.read()
@@ -51,15 +49,15 @@ def read(path: str | Path) -> "pd.DataFrame":
     if len(rows) < 2:
         found = "one row" if rows else "a header only"
         raise InputError(f"{path}: {found}, expected a header and at least two rows")
-    return pd.DataFrame([r for _, r in rows], columns=names, index=[n for n, _ in rows])
+    return {name: {line: row[i] for line, row in rows} for i, name in enumerate(names)}
 
 
-def numbers(frame: "pd.DataFrame", column: str, path: str | Path, positive: bool) -> np.ndarray:
+def numbers(cells: Cells, column: str, path: str | Path, positive: bool) -> np.ndarray:
     """One column of `read` as floats: finite and, if asked, positive. Raises InputError."""
-    if column not in frame:
-        raise InputError(f"{path}: no column {column!r}, expected one of: {', '.join(frame)}")
+    if column not in cells:
+        raise InputError(f"{path}: no column {column!r}, expected one of: {', '.join(cells)}")
     values = []
-    for line, cell in frame[column].items():
+    for line, cell in cells[column].items():
         if not _is_number(cell):
             raise InputError(
                 f"{path}:{line}: {column} is {cell!r}, expected a number{_without_commas(cell)}"
