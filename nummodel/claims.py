@@ -47,7 +47,7 @@ class Claim:
         if self.kind == "record":
             return self.said
         why = f" ({self.why})" if self.why else ""
-        return f"{self.verdict}: {self.said} [{self.kind}]{why}"
+        return f"{self.outcome}: {self.said} [{self.kind}]{why}"
 
     @property
     def said(self) -> str:
@@ -73,6 +73,32 @@ class Claim:
             return "is compatible"
         return "holds"
 
+    @property
+    def margin(self) -> str:
+        """How far a figure is off the documented one, and how far it may be off. Nothing for a
+        statement or an interval, which is shown as it is.
+
+        Only a tolerance from rounding goes without a `why`. One below 0.1 % is shown as a figure.
+        """
+        if type(self.documented) not in (int, float) or self.high is None:
+            return ""
+        tolerance = self.high - self.documented
+        share = tolerance / abs(self.documented) if self.documented else 0.0
+        limit = f"±{_size(tolerance)}"
+        if not self.why:
+            limit = f"rounding ({limit})"
+        elif share >= 0.001:
+            limit = f"{_size(100 * share)} %"
+            if not isinstance(self.model, list):
+                off = abs(self.model / self.documented - 1)
+                return f"{_size(round(100 * off, 2))} % off (tolerance {limit})"
+        return f"within {limit}" if self.hit else f"by more than {limit}"
+
+    @property
+    def outcome(self) -> str:
+        """The verdict, with the margin that belongs to it."""
+        return ", ".join(filter(None, (self.verdict, self.margin)))
+
     def _within(self) -> bool:
         least, most = self.model
         low = -math.inf if self.low is None else self.low
@@ -83,7 +109,8 @@ class Claim:
         mark, said = "#D9DEE4", escape(self.said)
         if self.kind != "record":
             more = f"{self.kind}; {self.why}" if self.why else self.kind
-            said = f"<b>{self.verdict}</b> {said} "
+            margin = f", {self.margin}" if self.margin else ""
+            said = f"<b>{self.verdict}</b>{margin}: {said} "
             said += f'<span style="opacity:0.75">({escape(more)})</span>'
             mark = MARKS[self.verdict]
         row = f'<div style="border-left:4px solid {mark};padding:2px 8px">{said}</div>'
@@ -161,13 +188,16 @@ def record(name: str, value: Any) -> None:
 
 
 def collected(notebook: Any) -> Iterator[dict]:
-    """The claims and records in the outputs of an executed notebook, in order, with verdicts."""
+    """The claims and records in the outputs of an executed notebook, in order, with verdicts and
+    margins.
+    """
     for cell in notebook["cells"]:
         for output in cell.get("outputs", []):
             claim = output.get("data", {}).get(MIME)
             if claim:
                 stored = {f.name: claim[f.name] for f in fields(Claim)}
-                yield claim | {"verdict": Claim(**stored).verdict}
+                read = Claim(**stored)
+                yield claim | {"verdict": read.verdict, "margin": read.margin}
 
 
 def agrees(value: Any, expected: Any) -> bool:
@@ -206,6 +236,11 @@ def show(value: Any) -> str:
             return f"{show(low)} or more"
         return f"{show(high)} or less" if low is None else f"{show(low)} to {show(high)}"
     return "none" if value is None else str(value)
+
+
+def _size(value: float) -> str:
+    """A tolerance or an error: whole from ten on, two digits below."""
+    return show(round(value)) if abs(value) >= 10 else f"{value:.2g}"
 
 
 def _bounds(what: str, documented: Any, rtol: float | None, atol: float | None):

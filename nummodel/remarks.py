@@ -10,6 +10,14 @@ from nummodel.nomenclature import quantity
 
 #: Two estimates with a correlation above this are said to trade off.
 TRADING = 0.98
+#: What goes with every prediction beyond the last load of a fit. The curves have 1 to 512 threads;
+#: they were fitted up to 16, 32, 64 or 128 threads with weights `log`, and predicted from there on.
+EXTRAPOLATION = (
+    "predictions beyond the last load used are extrapolations: on 35 real curves (MySQL and "
+    "MariaDB servers, 2026) those by Amdahl's law and the USL were off by a quarter or more in the "
+    "median (23 to 42 %), and once a limit had been met, from 64 threads on, the assumption that "
+    "throughput stays the same was three to four times closer"
+)
 
 
 def answer(fit: Fit, x: str = "N", y: str = "X", level: float = 0.95) -> str:

@@ -12,7 +12,7 @@ from nummodel.errors import InputError
 from nummodel.fit import Fit, fit
 from nummodel.measured import KINDS
 from nummodel.readers import table
-from nummodel.remarks import remarks
+from nummodel.remarks import EXTRAPOLATION, remarks
 
 COMPARISONS = {
     "<=": operator.le, ">=": operator.ge, "==": operator.eq, "<": operator.lt, ">": operator.gt,
@@ -101,6 +101,8 @@ def study(
     chosen, why = compare.choose(fits)
     warnings = [f"{name}: {remark}" for name in fits for remark in remarks(fits[name], level)]
     warnings += cautions(fits, chosen)
+    if (new.N > used.N.max()).any():
+        warnings.append(EXTRAPOLATION)
     if holdout and not held.any():
         warnings.append(f"--holdout {holdout} holds no row out")
     return {

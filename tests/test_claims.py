@@ -9,6 +9,8 @@ import pytest
 from nummodel import claims, data
 
 ITR = data.value("zvm-scaling", "itr", N=32)
+#: What a claim is stored with, which earlier reports and other programs rely on.
+STORED = set("schema what kind model documented low high hit expect ok why source".split())
 
 
 def check(**options):
@@ -47,7 +49,7 @@ def test_hits_and_misses(model, documented, options, hit, capsys):
     if hit:
         assert check(model=model, documented=documented, **options).hit
     else:
-        with pytest.raises(AssertionError, match="FAILS: it"):
+        with pytest.raises(AssertionError, match=r"FAILS.*: it: model"):
             check(model=model, documented=documented, **options)
         known = options | {"expect": "miss", "why": "known"}
         assert check(model=model, documented=documented, **known).ok
@@ -114,8 +116,48 @@ def test_what_travels_in_a_notebook_is_json_with_a_schema():
     output = nbformat.v4.new_output("display_data", data=bundle)
     cell = nbformat.v4.new_code_cell("", outputs=[output])
     assert list(claims.collected(nbformat.v4.new_notebook(cells=[cell]))) == [
-        claim | {"verdict": "holds"}
+        claim | {"verdict": "holds", "margin": ""}
     ]
+
+
+@pytest.mark.parametrize(
+    "model, documented, options, outcome",
+    [
+        (122, 100.0, {"rtol": 0.25, "why": "wide"}, "holds, 22 % off (tolerance 25 %)"),
+        (78, 100.0, {"rtol": 0.25, "why": "wide"}, "holds, 22 % off (tolerance 25 %)"),
+        (-1.04, -1, {"rtol": 0.055, "why": "about"}, "holds, 4 % off (tolerance 5.5 %)"),
+        (6.17, 6, {"atol": 0.5, "why": "about"}, "holds, 2.8 % off (tolerance 8.3 %)"),
+        (236, 100, {"rtol": 0.25, "why": "known"}, "misses, as known, 136 % off (tolerance 25 %)"),
+        (16490, ITR, {}, "holds, within rounding (±44)"),
+        (16400, ITR, {"why": "known"}, "misses, as known, 0.56 % off (tolerance 0.26 %)"),
+        (1883, 1884.3, {"atol": 0.5, "why": "digits"}, "misses, as known, by more than ±0.5"),
+        ((16000, 17000), ITR, {}, "is compatible, within rounding (±44)"),
+        ((90, 96), 100, {"rtol": 0.05, "why": "about"}, "is compatible, within 5 %"),
+        (1884, 1884.3, {"atol": 0.5, "why": "digits"}, "holds, within ±0.5"),
+        (0.1, 0, {"atol": 0.25, "why": "about"}, "holds, within ±0.25"),
+        (20000, (15000, math.inf), {}, "holds"),
+        (True, True, {}, "holds"),
+    ],
+)
+def test_every_verdict_shows_its_tolerance(model, documented, options, outcome):
+    """An interval, and a statement, are shown as they are."""
+    expect = "miss" if outcome.startswith("misses") else "hit"
+    claim = check(model=model, documented=documented, expect=expect, **options)
+    assert str(claim).startswith(f"{outcome}: it")
+    bundle = claim._repr_mimebundle_()
+    row = bundle["text/html"].replace("<b>", "").replace("</b>", "")
+    assert f">{outcome}: it" in row
+    stored = json.loads(json.dumps(bundle[claims.MIME]))
+    output = nbformat.v4.new_output("display_data", data={claims.MIME: stored})
+    cell = nbformat.v4.new_code_cell(outputs=[output])
+    (read,) = claims.collected({"cells": [cell]})
+    assert outcome == ", ".join(filter(None, (read["verdict"], read["margin"])))
+    assert set(stored) == STORED
+
+
+def test_a_figure_beyond_its_rounding_fails_by_it():
+    with pytest.raises(AssertionError, match=r"FAILS, by more than rounding \(±44\): it"):
+        check(model=16400, documented=ITR)
 
 
 def test_records_have_no_verdict():
@@ -124,7 +166,7 @@ def test_records_have_no_verdict():
     output = nbformat.v4.new_output("display_data", data=bundle)
     cell = nbformat.v4.new_code_cell("", outputs=[output])
     (claim,) = claims.collected({"cells": [cell]})
-    assert claim["model"] == [1.0, None] and claim["verdict"] == ""
+    assert claim["model"] == [1.0, None] and claim["verdict"] == claim["margin"] == ""
 
 
 def test_a_row_is_safe_html():

@@ -14,6 +14,7 @@ import pytest
 
 from nummodel import data
 from nummodel.cli import main
+from nummodel.remarks import EXTRAPOLATION
 
 TABLE = data.HOME / "data" / "zvm-scaling.csv"
 ZVM = ("fit", TABLE, "--x", "N", "--y", "itr_per_s")
@@ -361,6 +362,19 @@ def test_the_load_has_two_names_in_a_holdout(tmp_path):
     assert one == other and one["n"] == 4
     idle = result("fit", path, "--holdout", "N>99")
     assert any("holds no row out" in warning for warning in idle["warnings"])
+
+
+@pytest.mark.parametrize(
+    "holdout, beyond",
+    [("N>24", 1), ("N==32", 1), ("N==12", 0), ("N<12", 0), ("N>99", 0), (None, 0)],
+)
+def test_a_prediction_beyond_the_last_load_used_says_how_far_such_were_off(holdout, beyond):
+    """In JSON and beside the tables; not where the loads predicted lie inside those used."""
+    options = ("--holdout", holdout) if holdout else ()
+    assert result(*ZVM, *options)["warnings"].count(EXTRAPOLATION) == beyond
+    done = nummodel(*ZVM, *options)
+    assert done.stderr.count(f"nummodel: warning: {EXTRAPOLATION}\n") == beyond
+    assert "35 real curves" in EXTRAPOLATION and "23 to 42 %" in EXTRAPOLATION
 
 
 def test_thousands_of_rows(tmp_path):

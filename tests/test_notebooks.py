@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from nummodel import claims, data, notebook, report, runs
+from nummodel.remarks import EXTRAPOLATION
 from nummodel.runs import Run
 
 PATHS = runs.notebooks()
@@ -214,6 +215,13 @@ def test_no_number_in_prose_is_typed_by_hand(name, outcomes):
 def test_formulas_are_drawn_by_the_browser_itself(name, outcomes):
     page = (outcomes[name][1] / f"{name}.html").read_text()
     assert "<math" in page and r"\frac" not in page and "MathJax" not in page
+
+
+def test_what_is_said_of_twice_the_load_says_how_far_such_figures_were_off(outcomes):
+    """Once, and below the figures of that load."""
+    cells = outcomes["21-your-scaling-data"][0].notebook.cells
+    said = [i for i, cell in enumerate(cells) if EXTRAPOLATION in str(cell.get("outputs"))]
+    assert len(said) == 1 and "2 * points.N.max()" in cells[said[0]].source
 
 
 @pytest.mark.parametrize("rows", [2, 3, 6])
