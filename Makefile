@@ -63,23 +63,28 @@ clean:  ## remove what these targets made
 	rm -rf $(VENV) report dist .pytest_cache .mypy_cache .ruff_cache
 
 $(BIN)/uv:
+	@echo 'nummodel: setting up $(VENV) first (about a minute, 700 MB)' >&2
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
 
 $(VENV)/run: $(BIN)/uv pyproject.toml requirements.lock
+	@echo 'nummodel: installing what the notebooks need' >&2
 	@$(INSTALL) --editable .
 	@touch $@
 
 $(VENV)/test: $(VENV)/run
+	@echo 'nummodel: installing what the tests need' >&2
 	@$(INSTALL) --editable '.[test]'
 	@touch $@
 
 $(VENV)/ui: $(VENV)/test
+	@echo 'nummodel: installing what the tests in a browser need' >&2
 	@$(INSTALL) --editable '.[ui]'
 	@touch $@
 
 # LINE is measured where it can be had. It asks for older pandas than ours and for a hundred
 # packages more, but computes without them; so it comes alone, and stays out of requirements.lock.
 $(VENV)/bench: $(VENV)/test
+	@echo 'nummodel: installing what the benchmarks compare with' >&2
 	@$(INSTALL) --no-deps 'line-solver==3.0.8.0' || echo 'no line-solver: goes without'
 	@touch $@

@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from datetime import datetime
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -16,6 +17,9 @@ WIDGET = "application/vnd.jupyter.widget-view+json"
 WIDGET_STATE = "application/vnd.jupyter.widget-state+json"
 #: A space that must not end a line: the one between a figure and its unit.
 BEFORE_UNIT = re.compile(r"(?<=\d) (?=%|(?:[mµn]?s|[KMG]B)\b)")
+
+#: In the index as long as some runs are not done.
+RELOAD = '<meta http-equiv="refresh" content="5">'
 
 
 def page(outcome: Outcome) -> str:
@@ -42,14 +46,20 @@ def page(outcome: Outcome) -> str:
 def index(outcomes: list[Outcome]) -> str:
     """The page that lists all runs and, folded under each notebook, every claim, audits apart.
 
-    Runs of the same notebook make a table, which a click on a head sorts.
+    Runs of the same notebook make a table, which a click on a head sorts. As long as some runs are
+    not done, the index says how many are, and browsers reload it.
     """
     by_notebook: dict[Any, list[Outcome]] = {}
     for outcome in outcomes:
         by_notebook.setdefault(outcome.run.notebook, []).append(outcome)
     notebooks = [_beside(of_notebook) for of_notebook in by_notebook.values()]
     return _template("index.html.j2").render(
-        outcomes=outcomes, notebooks=notebooks, groups=_groups(outcomes), marks=claims.MARKS
+        outcomes=outcomes,
+        notebooks=notebooks,
+        groups=_groups(outcomes),
+        marks=claims.MARKS,
+        reload=RELOAD,
+        written=f"{datetime.now():%Y-%m-%d at %H:%M:%S}",
     )
 
 
@@ -63,7 +73,8 @@ def _beside(outcomes: list[Outcome]) -> dict[str, Any]:
             (o.run.parameters.get(n, known[n].default.strip("\"'") or "none"), n) for n in told
         ]
         checked = o.checked
-        held = f"{sum(c['ok'] for c in checked)} of {len(checked)}" if checked else "none"
+        none = "" if o.unfinished else "none"
+        held = f"{sum(c['ok'] for c in checked)} of {len(checked)}" if checked else none
         rows.append((o, given, held, [o.records.get(n, "") for n in found]))
     groups = _groups(outcomes)
     return {"outcomes": outcomes, "told": told, "found": found, "rows": rows, "groups": groups}

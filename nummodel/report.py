@@ -7,10 +7,12 @@ done, comes last.
 """
 
 import json
-import sys
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
+from dataclasses import replace
 from errno import EISDIR
+from functools import cache
 from pathlib import Path
 from threading import Event
 from time import perf_counter, sleep
@@ -19,11 +21,11 @@ from typing import Any
 from nummodel import pages
 from nummodel.errors import InputError
 from nummodel.notebook import KERNEL, papermill, read
-from nummodel.results import Outcome, table
+from nummodel.progress import SUMMARIES, Progress, summarise, write
+from nummodel.results import Outcome
 from nummodel.runs import Run
 
 STAMP = "nummodel_run"  # an executed notebook's metadata that tell how its run went
-SUMMARIES = ("claims.json", "index.html", "results.csv")
 TIMEOUT = 600.0
 
 
@@ -39,16 +41,21 @@ def report(
 
     A run that `folder` holds already, with the same notebook, parameters, package and data, is
     kept, unless `force`. With `execute=False`, the notebooks that earlier reports left in `folder`
-    are made into pages again. A run that takes more than `timeout` seconds has failed. Raises
-    InputError if `folder` cannot be written, and OSError if the index could not, at the end.
-    Interrupted, it ends the kernels and indexes what is done.
+    are made into pages again. A run that takes more than `timeout` seconds has failed. The index is
+    there from the beginning, and is renewed while runs finish. Raises InputError if `folder` cannot
+    be written, and OSError if the index could not, at the end. Interrupted, it ends the kernels and
+    indexes what is done.
     """
     _refuse_unwritable(folder)
     for run in runs:
         if (folder / f"{run.name}.ipynb").resolve() == run.notebook.resolve():
             raise InputError(f"{folder}: holds the notebook {run.name}, expected another folder")
-    kept = {run: finished(run, folder) for run in runs} if execute and not force else {}
-    done = {run: outcome for run, outcome in kept.items() if outcome}
+    source = cache(read)  # many runs may be of one notebook
+    outcomes = {
+        run: (finished(run, folder) if execute and not force else None)
+        or Outcome(run, source(run.notebook), 0.0, "", paged=False, unfinished="waiting")
+        for run in runs
+    }
     stopped = Event()
 
     def work(run: Run) -> Outcome:
@@ -60,35 +67,30 @@ def report(
         return keep(outcome, folder)
 
     try:
-        _all([run for run in runs if run not in done], work, jobs, done, stopped)
+        if any(outcome.unfinished for outcome in outcomes.values()):
+            doing = "executing" if execute else "making pages of"
+            _all(work, Progress(outcomes, folder, jobs, doing), jobs, stopped)
     finally:
-        missing = "interrupted before it was done"
-        outcomes = [
-            done.get(run) or Outcome(run, read(run.notebook), 0.0, missing, paged=False)
-            for run in runs
-        ]
-        summarise(outcomes, folder)
-    return outcomes
+        for run, outcome in outcomes.items():
+            if outcome.unfinished:
+                outcomes[run] = _failed(outcome, "interrupted before it was done")
+        summarise(list(outcomes.values()), folder)
+    return list(outcomes.values())
 
 
-def _all(runs: list[Run], work, jobs: int, done: dict[Run, Outcome], stopped: Event) -> None:
-    """Do the work of all runs, and put each outcome into `done` as soon as it is there."""
-    if not runs:
-        return
-    from tqdm import tqdm
-
-    with ThreadPoolExecutor(jobs) as pool, tqdm(total=len(runs), unit="notebook") as bar:
+def _all(work: Callable[[Run], Outcome], progress: Progress, jobs: int, stopped: Event) -> None:
+    """Do the work of all runs that are not done."""
+    with ThreadPoolExecutor(jobs) as pool, progress.bar:
         futures: dict[Future, Run] = {}
         try:
-            futures |= {pool.submit(work, run): run for run in runs}
-            for future in as_completed(futures):
-                run = futures[future]
-                done[run] = outcome = _outcome(future, run)
-                if outcome.error:
-                    told = outcome.error.partition("\n")[0]
-                    bar.write(f"nummodel: {run.name}: {told}", file=sys.stderr)
-                bar.set_postfix_str(run.name)
-                bar.update()
+            futures |= {pool.submit(work, run): run for run in progress.unfinished}
+            left = set(futures)
+            while left:
+                progress.show()
+                ended, left = wait(left, timeout=1.0, return_when=FIRST_COMPLETED)
+                for future in ended:
+                    run = futures[future]
+                    progress.end(run, _outcome(future, progress.outcomes[run]))
         except KeyboardInterrupt:
             stopped.set()
             pool.shutdown(wait=False, cancel_futures=True)
@@ -96,7 +98,9 @@ def _all(runs: list[Run], work, jobs: int, done: dict[Run, Outcome], stopped: Ev
             while not all(future.done() for future in futures):
                 _end_kernels()
                 sleep(0.2)
-            done |= {run: _outcome(f, run) for f, run in futures.items() if _went_well(f)}
+            progress.outcomes.update(
+                {run: f.result() for f, run in futures.items() if _went_well(f)}
+            )
             raise
 
 
@@ -199,52 +203,26 @@ def reuse_run(run: Run, folder: Path) -> Outcome:
     return _paged(Outcome(run, notebook, stamp.get("seconds", 0.0), error), folder)
 
 
-def summarise(outcomes: list[Outcome], folder: Path) -> None:
-    """Write the index, claims.json and results.csv, unless all outcomes are indexed already."""
-    lines = table(outcomes)
-    if all(outcome.kept for outcome in outcomes) and _is_there(lines, folder):
-        return
-    found = [{"run": o.run.name, **claim} for o in outcomes for claim in o.claims]
-    texts = json.dumps(found, indent=1) + "\n", pages.index(outcomes), lines
-    write(folder, dict(zip(SUMMARIES, texts, strict=True)))
-
-
-def write(folder: Path, texts: dict[str, str]) -> None:
-    """Write files whole, all of them or none."""
-    parts = {folder / f".{name}.part": folder / name for name in texts}
-    try:
-        for part, text in zip(parts, texts.values(), strict=True):
-            part.write_text(text, encoding="utf-8")
-        for part, path in parts.items():
-            part.replace(path)
-    finally:
-        for part in parts:
-            part.unlink(missing_ok=True)
-
-
 def _paged(outcome: Outcome, folder: Path) -> Outcome:
     write(folder, {f"{outcome.run.name}.html": pages.page(outcome)})
     return outcome
 
 
-def _outcome(future: Future, run: Run) -> Outcome:
+def _outcome(future: Future, before: Outcome) -> Outcome:
     """What a worker returned; a run whose files could not be written is a failed one."""
     try:
         return future.result()
     except Exception as failure:  # whatever it is, the other runs go on
-        error = f"{type(failure).__name__}: {failure}"
-        return Outcome(run, read(run.notebook), 0.0, error, paged=False)
+        return _failed(before, f"{type(failure).__name__}: {failure}")
+
+
+def _failed(before: Outcome, error: str) -> Outcome:
+    """The outcome of a run that left neither page nor executed notebook."""
+    return replace(before, unfinished="", error=error)
 
 
 def _went_well(future: Future) -> bool:
     return not future.cancelled() and future.exception() is None
-
-
-def _is_there(lines: str, folder: Path) -> bool:
-    """Whether `folder` was summarised with these very lines, which comes last."""
-    if not all((folder / name).exists() for name in SUMMARIES):
-        return False
-    return (folder / "results.csv").read_bytes() == lines.encode()
 
 
 def _end_kernels() -> None:

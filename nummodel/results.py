@@ -14,7 +14,10 @@ from nummodel.runs import Run
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a run: the executed notebook; `error` is empty if it ran to its end."""
+    """What came of a run: the executed notebook; `error` is empty if it ran to its end.
+
+    Of a run that is not done, `notebook` is the one that is to be executed.
+    """
 
     run: Run
     notebook: Any
@@ -22,6 +25,7 @@ class Outcome:
     error: str
     kept: bool = False  # from an earlier report
     paged: bool = True  # has a page, to which the index can link
+    unfinished: str = ""  # "waiting" or "running", as long as the run is not done
 
     @cached_property
     def claims(self) -> list[dict]:
@@ -31,6 +35,11 @@ class Outcome:
     def checked(self) -> list[dict]:
         """The claims without what was merely recorded."""
         return [claim for claim in self.claims if claim["kind"] != "record"]
+
+    @property
+    def status(self) -> str:
+        """In one word, as results.csv has it."""
+        return self.unfinished or ("failed" if self.error else "executed")
 
     @property
     def held(self) -> bool:
@@ -72,17 +81,10 @@ def table(outcomes: list[Outcome]) -> str:
     writer.writerow([*head, *(f"parameter {name}" for name in names), *recorded])
     for outcome, values in zip(outcomes, found, strict=True):
         checked = outcome.checked
-        line: list[Any] = [
-            outcome.run.name,
-            outcome.run.notebook.stem,
-            "failed" if outcome.error else "executed",
-        ]
-        line += [
-            f"{outcome.seconds:.2f}",
-            len(checked),
-            sum(c["ok"] for c in checked),
-            outcome.error,
-        ]
+        line: list[Any] = [outcome.run.name, outcome.run.notebook.stem, outcome.status]
+        counted = [f"{outcome.seconds:.2f}", len(checked), sum(c["ok"] for c in checked)]
+        line += ["", "", ""] if outcome.unfinished else counted
+        line.append(outcome.error)
         line += [_text(outcome.run.parameters.get(name)) for name in names]
         writer.writerow(line + [_text(values.get(name)) for name in recorded])
     return out.getvalue()

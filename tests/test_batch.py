@@ -3,11 +3,14 @@
 import csv
 import json
 import os
+import re
 import resource
 import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 
 import nbformat
@@ -15,7 +18,7 @@ import psutil
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-from nummodel import kernels, report, results, runs
+from nummodel import kernels, pages, progress, report, results, runs
 from nummodel.errors import InputError
 from nummodel.runs import Run
 
@@ -178,6 +181,12 @@ def test_what_is_there_is_kept_until_something_changes(tmp_path):
     assert all(o.kept for o in again) and [o.records["square"] for o in again] == [16, 25]
     assert {p: p.stat().st_mtime_ns for p in out.iterdir()} == before
 
+    # The index that is left when a forced report is killed before its first run is done.
+    waiting = [replace(o, unfinished="waiting", paged=False) for o in again]
+    (out / "index.html").write_text(pages.index(waiting), encoding="utf-8")
+    assert all(o.kept for o in report.report(planned, out, jobs=2))
+    assert pages.RELOAD not in (out / "index.html").read_text()
+
     (out / f"{planned[0].name}.html").unlink()
     assert [o.kept for o in report.report(planned, out, jobs=2)] == [False, True]
     (out / f"{planned[0].name}.ipynb").write_text("[]")
@@ -209,6 +218,125 @@ def test_results_lie_beside_each_other(tmp_path):
     index = (out / "index.html").read_text()
     assert 'href="beside,size=4.html"' in index and ">16</td>" in index
     assert "<script>" in index and "src=" not in index
+
+
+# What is shown meanwhile
+
+
+def test_the_index_can_be_read_while_runs_go_on(tmp_path):
+    """And the lines name what is running, before the first run is done."""
+    quick = notebook(tmp_path, "quick", RECORD)
+    slow = notebook(
+        tmp_path, "slow", "import os, time\nwhile not os.path.exists('go'): time.sleep(0.1)"
+    )
+    queued = notebook(tmp_path, "queued", "1 / 0")
+    started = command(quick, slow, queued, "--jobs", "1", "--output", "out", cwd=tmp_path)
+    first = [started.stderr.readline() for _ in range(2)]
+    assert first == [
+        "nummodel: executing 3 notebooks, 1 at a time; out/index.html shows what is done\n",
+        "nummodel: running: quick\n",
+    ]
+    folder = tmp_path / "out"
+    index = folder / "index.html"
+    wait_for(index.exists)
+    assert all(f"Is {name} right?" in index.read_text() for name in ("quick", "slow", "queued"))
+    wait_for(lambda: 'href="quick.html"' in index.read_text())
+    wait_for(lambda: "running" in [row["status"] for row in table(folder)])
+    text = index.read_text()
+    assert pages.RELOAD in text and "<strong>1 of 3 runs were done when this" in text
+    assert re.findall(r'href="(\w+)\.html"', text) == ["quick"] and (folder / "quick.html").exists()
+    assert [text.count(f"{n} · {s}") for n, s in (("slow", "running"), ("queued", "waiting"))] == [
+        1,
+        1,
+    ]
+    assert [(row["status"], row["square"], row["claims"]) for row in table(folder)] == [
+        ("executed", "9", "0"),
+        ("running", "", ""),
+        ("waiting", "", ""),
+    ]
+    (tmp_path / "go").touch()
+    code, out, err = finish(started)
+    assert (code, out) == (1, "out/index.html\n")
+    assert re.sub(r"\d+\.\d s", "T s", err).splitlines() == [
+        "nummodel: quick: executed in T s (1 of 3 done; running: slow)",
+        "nummodel: slow: executed in T s (2 of 3 done; running: queued)",
+        "nummodel: queued: ZeroDivisionError: division by zero (3 of 3 done)",
+        "nummodel: 1 of 3 runs failed",
+    ]
+    assert pages.RELOAD not in index.read_text() and "were done" not in index.read_text()
+    assert {row["status"] for row in table(folder)} == {"executed", "failed"}
+
+
+def test_a_sweep_is_shown_as_a_table_meanwhile(tmp_path):
+    planned = runs.plan([str(notebook(tmp_path, "one", RECORD))], [], ["size=4,5,6"])
+    done = report.carry_out(planned[0])
+    left = [
+        results.Outcome(run, done.notebook, 0.0, "", paged=False, unfinished=state)
+        for run, state in zip(planned[1:], ("running", "waiting"), strict=True)
+    ]
+    index = pages.index([done, *left])
+    rows = [
+        re.findall(r"<td[^>]*>(.*?)</td>", row) for row in re.findall(r"<tr>(<td.*)</tr>", index)
+    ]
+    assert rows[1][:4] == ["5", "running", "", ""] and rows[2][:4] == ["6", "waiting", "", ""]
+    assert rows[0][0] == '<a href="one,size=4.html">4</a>' and "1 of 3 runs were done" in index
+
+
+def test_a_terminal_gets_a_bar_that_names_what_is_running(tmp_path, monkeypatch):
+    class Terminal(StringIO):
+        def isatty(self):
+            return True
+
+    planned = runs.plan([str(notebook(tmp_path, "one", "1"))], [], ["size=4,5,6,7,8"])
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    report.report(planned[:1], tmp_path / "out", jobs=4, execute=False)
+    outcomes = report.report(planned, tmp_path / "out", jobs=4, execute=False)
+    shown = sys.stderr.getvalue()
+    assert "making pages of 1 notebook; " in shown
+    assert "making pages of 5 runs of 1 notebook, 4 at a time; " in shown
+    names = [run.name for run in planned]
+    assert f"0/5 [00:00<?, ?notebook/s, running: {', '.join(names[:3])}, 1 more]" in shown
+    assert "nummodel: one,size=8: not executed\n" in shown and " 5/5 [" in shown
+    assert [o.error for o in outcomes] == ["not executed"] * 5
+
+
+def test_an_index_that_cannot_be_written_meanwhile_ends_nothing(tmp_path, monkeypatch):
+    def full(outcomes, folder):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(progress, "summarise", full)
+    planned = [Run(notebook(tmp_path, name, "1")) for name in ("one", "other")]
+    assert [o.error for o in report.report(planned, tmp_path / "out", jobs=1)] == ["", ""]
+    assert len(table(tmp_path / "out")) == 2
+
+
+def test_the_indexes_between_take_a_small_share_of_the_time(tmp_path, monkeypatch):
+    """By a clock that goes on only where it is told to. Where nothing changes, none is written."""
+    clock, wrote = [0.0], []
+
+    def slow(outcomes, folder):
+        wrote.append(sum(not outcome.unfinished for outcome in outcomes))
+        clock[0] += 3.0
+
+    monkeypatch.setattr(progress, "summarise", slow)
+    monkeypatch.setattr(progress, "perf_counter", lambda: clock[0])
+    path = notebook(tmp_path, "one")
+    empty = results.Outcome(Run(path), {"cells": []}, 0.0, "", unfinished="waiting")
+    outcomes = {run: replace(empty, run=run) for run in runs.plan([str(path)], [], [MANY])}
+    shown = progress.Progress(outcomes, tmp_path, 2, "executing")
+    for run in list(outcomes):
+        shown.show()
+        clock[0] += 1.0
+        shown.end(run, replace(empty, run=run, unfinished=""))
+    assert len(wrote) > 10 and 3.0 * len(wrote) <= 3.0 + 0.05 * clock[0]
+    clock[0] += 1000
+    shown.show()
+    clock[0] += 1000
+    shown.show()
+    assert wrote[0] == 0 and wrote.count(1000) == 1
+
+
+MANY = f"size={','.join(map(str, range(1000)))}"
 
 
 # What can fail
@@ -362,6 +490,11 @@ def test_a_killed_report_goes_on_where_it_was(tmp_path):
     started = psutil.Process(killed.pid).children(recursive=True)
     killed.kill()
     killed.communicate()
+    index = (folder / "index.html").read_text()
+    told = re.findall(r"<strong>(\d) of 6 runs were done when this page was written", index)
+    linked = re.findall(r'<a href="(long,size=\d)\.html">', index)
+    assert pages.RELOAD in index and told == [str(len(linked))]
+    assert all((folder / f"{name}.html").exists() for name in linked)
     done = {p: p.stat().st_mtime_ns for p in folder.glob("*.ipynb") if p.name[0] != "."}
     assert 2 <= len(done) < 6
     for whole in done:
@@ -497,12 +630,14 @@ def test_a_small_disk_is_filled_to_the_brim(tmp_path):
         assert hidden(small) == []
         for path in small.glob("*.ipynb"):
             nbformat.read(path, as_version=4)
-        if (small / "index.html").exists():
+        if "not renewed" not in err:
             rows = {row["run"]: row["status"] for row in table(small)}
             assert len(rows) == 7 and set(rows.values()) == {"executed", "failed"}
             assert "No space left" in (small / "index.html").read_text()
         else:
             assert "index.html: No space left on device" in err
+            index = small / "index.html"
+            assert not index.exists() or pages.RELOAD in index.read_text()
     finally:
         subprocess.run(["umount", str(small)], check=True)
 
