@@ -24,6 +24,7 @@ BASE, EXTRAS = PROJECT["dependencies"], PROJECT["optional-dependencies"]
 LOCK = (ROOT / "requirements.lock").read_text()
 HASHES = (ROOT / "requirements.hashes").read_text()
 CITATION = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 
 
 def names(requirements):
@@ -159,6 +160,21 @@ def test_what_the_project_says_of_itself_agrees():
     assert PROJECT["keywords"] == CITATION["keywords"]
     addresses = {CITATION[key] for key in ("url", "repository-code") if key in CITATION}
     assert set(PROJECT.get("urls", {}).values()) == addresses
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_workflows_may_only_read_and_end_in_time(path):
+    text = path.read_text()
+    workflow = yaml.safe_load(text)
+    assert workflow["permissions"] == {"contents": "read"}
+    targets = re.search(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text(), re.M)[1].split()
+    for job in workflow["jobs"].values():
+        assert job["timeout-minutes"] <= 180
+        for step in job["steps"]:
+            called = re.match(r"make ([a-z -]+)$", step.get("run", ""))
+            assert not called or set(called[1].split()) <= set(targets)
+    for action in re.findall(r"uses: (.*)", text):
+        assert re.fullmatch(r"actions/[a-z-]+@[0-9a-f]{40} # v[\d.]+", action)
 
 
 def test_versions_agree():
