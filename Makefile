@@ -11,12 +11,16 @@ ROOTLY := $(if $(filter 0,$(shell id -u)),--allow-root)
 unexport PYTHONDONTWRITEBYTECODE PYTHONPATH
 # Certificates of the machine, so that an index behind a company's proxy is reached as pip reaches it.
 export UV_SYSTEM_CERTS := 1
-INSTALL = $(BIN)/uv pip install --quiet --python $(BIN)/python --constraint requirements.lock
+# Which versions: those of the lock, each checked against its hash, unless `oldest` or `newest` asks.
+VERSIONS := --constraint requirements.hashes --build-constraint requirements.hashes
+INSTALL = $(BIN)/uv pip install --quiet --python $(BIN)/python $(VERSIONS)
+# A Go module; pip's package of that name would download a binary.
+ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 
-.PHONY: help report test lab lint lock wheel test-ui bench batch coverage simulate networks picture clean
+.PHONY: help report test lab lint lint-workflows oldest newest lock wheel test-ui bench batch coverage simulate networks picture clean
 
 help:  ## this list
-	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 20
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 24
 
 report: $(VENV)/run  ## run every notebook and write report/index.html
 	@$(BIN)/nummodel report --jobs $(JOBS)
@@ -33,6 +37,17 @@ test-ui: $(VENV)/ui  ## notebooks and reports in a real browser (installs Debian
 
 lint: $(VENV)/test
 	@$(BIN)/ruff check && $(BIN)/ruff format --check && $(BIN)/mypy
+
+lint-workflows: $(BIN)/actionlint  ## check .github/workflows (needs Go, which builds actionlint)
+	@$(BIN)/actionlint
+
+oldest:  ## all tests, with the oldest libraries that pyproject.toml allows
+	@$(MAKE) VENV=.venv-oldest VERSIONS='--resolution lowest-direct' .venv-oldest/test
+	@.venv-oldest/bin/python -m pytest
+
+newest:  ## all tests, with the newest libraries there are instead of those of the lock
+	@$(MAKE) --always-make VENV=.venv-newest VERSIONS=--upgrade .venv-newest/test
+	@.venv-newest/bin/python -m pytest
 
 wheel: $(VENV)/run  ## build dist/*.whl, data and notebooks included
 	@$(BIN)/uv build --quiet --wheel && ls dist/*.whl
@@ -55,21 +70,26 @@ networks: $(VENV)/test  ## how right are the networks? (SEED=2026, a minute)
 picture: report  ## renew README's picture
 	@$(BIN)/python docs/picture.py
 
-lock: $(BIN)/uv  ## renew requirements.lock
+lock: $(BIN)/uv  ## renew requirements.lock, and requirements.hashes for installers that take hashes
 	@$(BIN)/uv pip compile --quiet --universal --all-extras --upgrade --python-version 3.11 \
-	    --no-annotate --no-header pyproject.toml --output-file requirements.lock
+	    --no-annotate --no-header --generate-hashes pyproject.toml --output-file requirements.hashes
+	@sed '/^ /d; s/ \\$$//' requirements.hashes > requirements.lock
 
 clean:  ## remove what these targets made
-	rm -rf $(VENV) report dist .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) .venv-oldest .venv-newest report dist .pytest_cache .mypy_cache .ruff_cache
 
 $(BIN)/uv:
 	@echo 'nummodel: setting up $(VENV) first (about a minute, 700 MB)' >&2
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
 
-$(VENV)/run: $(BIN)/uv pyproject.toml requirements.lock
+$(BIN)/actionlint: $(BIN)/uv
+	@command -v go >/dev/null || { echo 'make: Go is not installed; it builds actionlint' >&2; exit 1; }
+	@GOBIN=$(abspath $(BIN)) go install $(ACTIONLINT)
+
+$(VENV)/run: $(BIN)/uv pyproject.toml requirements.hashes
 	@echo 'nummodel: installing what the notebooks need' >&2
-	@$(INSTALL) --editable .
+	@$(INSTALL) --editable '.[notebooks]'
 	@touch $@
 
 $(VENV)/test: $(VENV)/run

@@ -5,6 +5,7 @@ from which a report collects it.
 """
 
 import math
+import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
 from decimal import Decimal
@@ -272,7 +273,11 @@ def _plain(value: Any) -> Any:
 
 
 def _display(claim: Claim) -> None:
-    from IPython.core.interactiveshell import InteractiveShell
-    from IPython.display import display
+    # Where no notebook runs, IPython may not even be installed.
+    shell = sys.modules.get("IPython.core.interactiveshell")
+    if shell and shell.InteractiveShell.initialized():
+        from IPython.display import display
 
-    display(claim) if InteractiveShell.initialized() else print(claim)
+        display(claim)
+    else:
+        print(claim)

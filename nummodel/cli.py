@@ -5,6 +5,7 @@ with one line that says where, what is wrong and what was expected.
 """
 
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import click
@@ -47,6 +48,7 @@ def report(notebooks, given, sweep, params, jobs, output, timeout, force, no_exe
     from nummodel import report as room
     from nummodel import runs
 
+    _need_notebooks()
     if params and (notebooks or given or sweep):
         raise InputError("--params lists whole runs, expected no notebook, -p or --sweep beside it")
     asked = runs.listed(params) if params else runs.plan(list(notebooks), given, sweep)
@@ -70,6 +72,15 @@ def report(notebooks, given, sweep, params, jobs, output, timeout, force, no_exe
     if failed:
         click.echo(f"nummodel: {failed} of {len(outcomes)} runs failed", err=True)
     sys.exit(failed > 0)
+
+
+def _need_notebooks() -> None:
+    """Raise InputError if the extra `notebooks` is not installed."""
+    # Each of these brings the rest of the extra, or stands alone in it.
+    for library in ("ipykernel", "ipywidgets", "latex2mathml", "nbconvert", "papermill"):
+        if not find_spec(library):
+            how = "pip install 'nummodel[notebooks]'"
+            raise InputError(f"report needs {library}, which is not installed: {how}")
 
 
 @cli.command("list")

@@ -1,11 +1,15 @@
 """What a fresh machine gets: the lock, the environment, the wheel, and what an import costs."""
 
+import ast
+import json
 import os
 import re
 import subprocess
 import sys
 import tomllib
 import venv
+from importlib import metadata
+from itertools import chain
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -16,7 +20,11 @@ import nummodel
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+BASE, EXTRAS = PROJECT["dependencies"], PROJECT["optional-dependencies"]
 LOCK = (ROOT / "requirements.lock").read_text()
+HASHES = (ROOT / "requirements.hashes").read_text()
+CITATION = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 
 
 def names(requirements):
@@ -26,17 +34,147 @@ def names(requirements):
 def test_the_lock_holds_no_address_and_everything_that_is_needed():
     assert "://" not in LOCK
     locked = names(LOCK.splitlines())
-    assert names(PROJECT["dependencies"]) <= locked
-    for extra in PROJECT["optional-dependencies"].values():
+    assert names(BASE) <= locked
+    for extra in EXTRAS.values():
         assert names(extra) <= locked
+
+
+def test_the_hashes_are_those_of_the_lock():
+    assert "://" not in HASHES
+    entries = re.split(r"\n(?! )", HASHES.strip())
+    assert [entry.split(" \\\n")[0] for entry in entries] == LOCK.splitlines()
+    for entry in entries:
+        assert re.fullmatch(r"[^\n]+( \\\n    --hash=sha256:[0-9a-f]{64})+", entry), entry
+
+
+@pytest.mark.parametrize("requirement", [*BASE, *chain(*EXTRAS.values())])
+def test_every_dependency_has_a_lower_bound_and_no_other(requirement):
+    assert re.fullmatch(r"[\w-]+>=[\d.]+", requirement)
+
+
+def sources(folder):
+    """Each program below a folder, notebooks too, as a syntax tree."""
+    for path in (ROOT / folder).rglob("*.py"):
+        yield ast.parse(path.read_text())
+    for path in (ROOT / folder).rglob("*.ipynb"):
+        for cell in json.loads(path.read_text())["cells"]:
+            if cell["cell_type"] == "code":
+                yield ast.parse("".join(cell["source"]))
+
+
+def imported(folder):
+    """The distributions whose modules the programs of a folder import."""
+    modules = set()
+    for node in (node for tree in sources(folder) for node in ast.walk(tree)):
+        if isinstance(node, ast.Import):
+            modules |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            modules.add(node.module.partition(".")[0])
+    ours = {path.stem for wing in ("tests", "benchmarks") for path in (ROOT / wing).glob("*.py")}
+    modules -= sys.stdlib_module_names | ours | {"nummodel"}
+    known = metadata.packages_distributions()
+    return names(name for module in modules for name in known.get(module, [module]))
+
+
+@pytest.mark.parametrize(
+    "folder, extras",
+    [
+        ("nummodel", ["notebooks"]),
+        ("notebooks", ["notebooks"]),
+        ("benchmarks", ["notebooks", "test"]),
+        ("tests", ["notebooks", "test", "ui"]),
+    ],
+)
+def test_what_is_imported_is_declared(folder, extras):
+    declared = names([*BASE, *chain(*(EXTRAS[extra] for extra in extras))])
+    assert imported(folder) and imported(folder) <= declared
+
+
+def brought(requirements):
+    """The distributions that these requirements bring, on any platform, themselves included."""
+    found, missing = set(), names(requirements)
+    while missing:
+        name = missing.pop()
+        found.add(name)
+        try:
+            needed = metadata.requires(name) or []
+        except metadata.PackageNotFoundError:  # for another platform
+            continue
+        missing |= names(r for r in needed if "extra ==" not in r) - found
+    return found
+
+
+def without_extras(code):
+    """Run a program that can import only what the package has without its extras."""
+    kept = brought(BASE) | {"nummodel"}
+    blocked = [m for m, by in metadata.packages_distributions().items() if not names(by) & kept]
+    assert {"IPython", "papermill", "jupyterlab"} <= set(blocked)
+    block = f"import sys; sys.modules.update(dict.fromkeys({blocked!r}))"
+    return subprocess.run(
+        [sys.executable, "-c", f"{block}\n{code}"], capture_output=True, text=True
+    )
+
+
+COMMAND = "from nummodel.cli import main; sys.argv[1:] = {!r}; main()"
+
+
+@pytest.mark.parametrize(
+    "code, printed",
+    [
+        (COMMAND.format(["fit", "raytracer"]), "chosen: "),
+        (COMMAND.format(["list"]), "usl"),
+        (
+            "from nummodel import fit, locks, networks, numa, plot, queueing, scaling, storage\n"
+            "print(networks.solve([networks.queue(0.5)], 1).X)",
+            "2.0",
+        ),
+        (
+            "from nummodel import claims\n"
+            "claims.check('one', model=1, documented=(0, 2), kind='audit')",
+            "holds: one",
+        ),
+    ],
+)
+def test_formulas_fits_and_tables_need_no_extra(code, printed):
+    done = without_extras(code)
+    assert done.returncode == 0 and printed in done.stdout, done.stderr
+
+
+def test_a_report_without_its_extra_says_how_to_get_it():
+    done = without_extras(COMMAND.format(["report", "01"]))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert re.fullmatch(r"nummodel: .*: pip install 'nummodel\[notebooks\]'\n", done.stderr)
 
 
 def test_environment_yml_agrees_with_pyproject():
     environment = yaml.safe_load((ROOT / "environment.yml").read_text())
     python, pip, by_pip = environment["dependencies"]
     assert python.removeprefix("python=") in PROJECT["requires-python"] and pip == "pip"
-    assert by_pip == {"pip": ["--constraint requirements.lock", "--editable ."]}
+    assert by_pip == {"pip": ["--constraint requirements.lock", "--editable .[notebooks]"]}
     assert environment["name"] == PROJECT["name"]
+
+
+def test_what_the_project_says_of_itself_agrees():
+    """Also its addresses, once it has any."""
+    assert PROJECT["authors"] == CITATION["authors"]
+    assert PROJECT["keywords"] == CITATION["keywords"]
+    addresses = {CITATION[key] for key in ("url", "repository-code") if key in CITATION}
+    assert set(PROJECT.get("urls", {}).values()) == addresses
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_workflows_may_only_read_and_end_in_time(path):
+    text = path.read_text()
+    workflow = yaml.safe_load(text)
+    assert workflow["permissions"] == {"contents": "read"}
+    targets = re.search(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text(), re.M)[1].split()
+    for job in workflow["jobs"].values():
+        assert job["timeout-minutes"] <= 180
+        for step in job["steps"]:
+            called = re.match(r"make ([a-z -]+)$", step.get("run", ""))
+            assert not called or set(called[1].split()) <= set(targets)
+    for action in re.findall(r"uses: (.*)", text):
+        assert re.fullmatch(r"actions/[a-z-]+@[0-9a-f]{40} # v[\d.]+", action)
 
 
 def test_versions_agree():
@@ -77,6 +215,10 @@ def test_data_and_notebooks_travel_in_the_wheel(wheel):
     for kind in ("data/*.csv", "data/datapackage.json", "notebooks/*.ipynb"):
         assert list(ROOT.glob(kind))
         assert {f"nummodel/shipped/{p.relative_to(ROOT)}" for p in ROOT.glob(kind)} <= inside
+
+
+def test_the_wheel_tells_that_it_is_typed(wheel):
+    assert "nummodel/py.typed" in ZipFile(wheel).namelist()
 
 
 def test_the_wheel_reports_from_an_empty_folder(wheel, tmp_path):
