@@ -14,10 +14,11 @@ export UV_SYSTEM_CERTS := 1
 # Which versions: those of the lock, each checked against its hash, unless `oldest` or `newest` asks.
 VERSIONS := --constraint requirements.hashes --build-constraint requirements.hashes
 INSTALL = $(BIN)/uv pip install --quiet --python $(BIN)/python $(VERSIONS)
+TESTING = --numprocesses $(JOBS) --dist loadgroup
 # A Go module; pip's package of that name would download a binary.
 ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 
-.PHONY: help report test lab lint lint-workflows oldest newest lock wheel test-ui bench batch coverage simulate networks picture clean
+.PHONY: help report test lab lint lint-workflows anywhere oldest newest lock wheel test-ui bench batch coverage simulate networks picture clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 24
@@ -29,7 +30,7 @@ lab: $(VENV)/run  ## open JupyterLab in notebooks/
 	@$(BIN)/jupyter lab --notebook-dir=notebooks $(ROOTLY) $(LABFLAGS)
 
 test: $(VENV)/test lint  ## all tests: formulas, tables, notebooks, command line, wheel
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest $(TESTING)
 
 test-ui: $(VENV)/ui  ## notebooks and reports in a real browser (installs Debian's chromium)
 	@command -v chromium >/dev/null || { apt-get update -q && apt-get install -qy chromium; }
@@ -41,13 +42,21 @@ lint: $(VENV)/test
 lint-workflows: $(BIN)/actionlint  ## check .github/workflows (needs Go, which builds actionlint)
 	@$(BIN)/actionlint
 
-oldest:  ## all tests, with the oldest libraries that pyproject.toml allows
-	@$(MAKE) VENV=.venv-oldest VERSIONS='--resolution lowest-direct' .venv-oldest/test
-	@.venv-oldest/bin/python -m pytest
+oldest: .venv-oldest  ## all tests, with the oldest libraries that pyproject.toml allows
+	@.venv-oldest/bin/python -m pytest $(TESTING)
 
-newest:  ## all tests, with the newest libraries there are instead of those of the lock
-	@$(MAKE) --always-make VENV=.venv-newest VERSIONS=--upgrade .venv-newest/test
-	@.venv-newest/bin/python -m pytest
+newest: .venv-newest  ## all tests, with the newest libraries there are instead of those of the lock
+	@.venv-newest/bin/python -m pytest $(TESTING)
+
+anywhere: .venv-oldest .venv-newest  ## all notebooks and tests as on other machines (half an hour)
+	@.venv-newest/bin/python benchmarks/anywhere.py
+
+.PHONY: .venv-oldest .venv-newest
+.venv-oldest:
+	@$(MAKE) VENV=$@ VERSIONS='--resolution lowest-direct' $@/test
+
+.venv-newest:
+	@$(MAKE) --always-make VENV=$@ VERSIONS=--upgrade $@/test
 
 wheel: $(VENV)/run  ## build dist/*.whl, data and notebooks included
 	@$(BIN)/uv build --quiet --wheel && ls dist/*.whl

@@ -21,8 +21,8 @@ from typing import NamedTuple
 import click
 
 ROOT = Path(__file__).parent.parent
-BIN = {name: ROOT / folder / "bin" for name, folder in
-       {"newest": ".venv", "oldest": ".venv-oldest"}.items()}  # fmt: skip
+BIN = {name: ROOT / f".venv-{name}" / "bin" for name in ("newest", "oldest")}
+TESTING = "-q -p no:cacheprovider --numprocesses 2 --dist loadgroup".split()
 #: The C library's variants of exp, log and pow that need these instructions.
 LIBM = "glibc.cpu.hwcaps=-AVX2,-FMA,-FMA4"
 
@@ -83,7 +83,7 @@ def main() -> None:
             printed = texts_of(Path(folder))
         texts = texts or printed
         different = differences(texts, printed)
-        tests = run(environment, settings, "-m", "pytest", "-q", "-p", "no:cacheprovider")
+        tests = run(environment, settings, "-m", "pytest", *TESTING)
         counts = re.findall(r"\d+ (?:passed|failed|skipped|errors?)", tests.stdout)
         rows.append(row(environment, effect, wrong, printed, different, counts))
         click.echo(rows[-1], err=True)
