@@ -163,7 +163,7 @@ def texts(output: dict):
     for kind in ("stream", "text/plain", "text/html", "text/markdown", "text/latex"):
         text = data.get(kind, "")
         text = text if isinstance(text, str) else "".join(text)
-        yield re.sub(r"<img[^>]*>|<style.*?</style>|0x[0-9a-f]+", "", text, flags=re.S)
+        yield RANDOM.sub("", text)
 
 
 def differences(one: dict[str, list[str]], other: dict[str, list[str]]) -> list[str]:
@@ -177,6 +177,8 @@ def differences(one: dict[str, list[str]], other: dict[str, list[str]]) -> list[
 
 
 MARKS = ("---", "+++")
+#: Pictures, and what pandas and Python number anew each time.
+RANDOM = re.compile(r"<img[^>]*>|<style.*?</style>|T_[0-9a-f]{5}|0x[0-9a-f]+", re.S)
 
 
 def row(environment, effect, wrong, printed, different, counts) -> str:
