@@ -25,7 +25,7 @@ lab: $(VENV)/run  ## open JupyterLab in notebooks/
 	@$(BIN)/jupyter lab --notebook-dir=notebooks $(ROOTLY) $(LABFLAGS)
 
 test: $(VENV)/test lint  ## all tests: formulas, tables, notebooks, command line, wheel
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadgroup
 
 test-ui: $(VENV)/ui  ## notebooks and reports in a real browser (installs Debian's chromium)
 	@command -v chromium >/dev/null || { apt-get update -q && apt-get install -qy chromium; }
