@@ -6,6 +6,7 @@ asked of it are those of `fit`.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -59,7 +60,7 @@ def fit(parts: Sequence[Part], start: Mapping[str, float], **known: float) -> Fi
     for part in parts:
         if not (np.ndim(part.error) == 0 and 0 < part.error < np.inf):
             raise ValueError(f"joint fit: error is {part.error}, expected a positive number")
-    law = _beside([part.law for part in parts])
+    law = _beside(tuple(part.law for part in parts))
     sizes = [len(part.column(loads[0])) for part in parts]
     measured = [n for n in law.quantities if any(n in part.data for part in parts)]
     # What is a column of one law and not of another, which then has no such quantity, is ones.
@@ -75,7 +76,8 @@ def fit(parts: Sequence[Part], start: Mapping[str, float], **known: float) -> Fi
     return fit_one(law, data, "log", times=errors**-2.0, start=start, **known)
 
 
-def _beside(laws: Sequence[Formula]) -> Formula:
+@cache  # to derive and compile a law takes longer than to fit it
+def _beside(laws: tuple[Formula, ...]) -> Formula:
     """The laws as one: the first where `part` is 1, the second where it is 2, ..."""
     import sympy as sp
 

@@ -16,6 +16,7 @@ from pathlib import Path
 import nbformat
 import psutil
 import pytest
+from inprocess import nummodel
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from nummodel import kernels, pages, progress, report, results, runs
@@ -50,6 +51,13 @@ def finish(started):
     out, err = started.communicate(timeout=100)
     assert "cli.py" not in err, err  # a kernel may show a traceback of its own
     return started.returncode, out, err
+
+
+def run_here(*arguments, cwd):
+    """The same in this process, which has imported everything already."""
+    done = nummodel("report", *arguments, cwd=cwd)
+    assert "cli.py" not in done.stderr, done.stderr
+    return done
 
 
 def table(folder):
@@ -354,8 +362,8 @@ def test_each_failure_is_told_and_the_others_finish(tmp_path):
         "".join(f"- notebook: {p}\n" for p in paths[1:])
         + "".join(f"- {{notebook: {paths[0]}, parameters: {{size: {s}}}}}\n" for s in (3, 4, 5))
     )
-    code, out, err = finish(
-        command("--params", "runs.yaml", "--timeout", "4", "--output", "out", cwd=tmp_path)
+    code, out, err = run_here(
+        "--params", "runs.yaml", "--timeout", "4", "--output", "out", cwd=tmp_path
     )
     assert (code, out) == (1, "out/index.html\n")
     causes = {
@@ -378,8 +386,8 @@ def test_each_failure_is_told_and_the_others_finish(tmp_path):
         assert ">begun" in (folder / f"{name}.html").read_text(), "cells up to the failure"
     assert hidden(folder) == []
     # What failed is tried again, what went well is not.
-    code, _, err = finish(
-        command("--params", "runs.yaml", "--timeout", "4", "--output", "out", cwd=tmp_path)
+    code, _, err = run_here(
+        "--params", "runs.yaml", "--timeout", "4", "--output", "out", cwd=tmp_path
     )
     assert code == 1 and "4 executed: 2 of 6 runs were there already" in err
 
@@ -500,17 +508,17 @@ def test_a_killed_report_goes_on_where_it_was(tmp_path):
     for whole in done:
         nbformat.read(whole, as_version=4)
 
-    code, _, err = finish(command(*sweep, "--output", "out", cwd=tmp_path))
+    code, _, err = run_here(*sweep, "--output", "out", cwd=tmp_path)
     assert code == 0 and f"{len(done)} of 6 runs were there already" in err
     assert {p: p.stat().st_mtime_ns for p in done} == done
-    assert finish(command(*sweep, "--output", "undisturbed", cwd=tmp_path))[0] == 0
+    assert run_here(*sweep, "--output", "undisturbed", cwd=tmp_path)[0] == 0
     assert files(folder, "ipynb") == files(tmp_path / "undisturbed", "ipynb")
     claims = [
         json.loads((tmp_path / f / "claims.json").read_text()) for f in ("out", "undisturbed")
     ]
     assert claims[0] == claims[1] and hidden(folder) == []
 
-    code, out, err = finish(command(*sweep, "--output", "out", cwd=tmp_path))
+    code, out, err = run_here(*sweep, "--output", "out", cwd=tmp_path)
     assert (code, out) == (0, "out/index.html\n")
     assert err.startswith("nummodel: nothing to do: 6 of 6 runs were there already")
     wait_for(lambda: not any(process.is_running() for process in started))
@@ -625,7 +633,7 @@ def test_a_small_disk_is_filled_to_the_brim(tmp_path):
     try:
         big = notebook(tmp_path, "big", "print('a' * size)")
         sizes = [f"--sweep=size={','.join(str(100_000 + i) for i in range(7))}"]
-        code, _, err = finish(command(big, *sizes, "--output", small, cwd=tmp_path))
+        code, _, err = run_here(big, *sizes, "--output", small, cwd=tmp_path)
         assert code == 1 and "No space left on device" in err
         assert hidden(small) == []
         for path in small.glob("*.ipynb"):
@@ -658,7 +666,7 @@ def test_a_folder_whose_summary_cannot_be_written_is_told(tmp_path, monkeypatch)
 def test_a_file_in_place_of_the_folder_is_refused(tmp_path):
     path = notebook(tmp_path, "one", "1")
     (tmp_path / "out").write_text("")
-    code, _, err = finish(command(path, "--output", "out", cwd=tmp_path))
+    code, _, err = run_here(path, "--output", "out", cwd=tmp_path)
     assert code == 2 and err == "nummodel: out: File exists, expected a writable folder\n"
 
 

@@ -4,42 +4,17 @@ import csv
 import json
 import subprocess
 import sys
-from contextlib import redirect_stderr, redirect_stdout
-from io import StringIO
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pytest
+from inprocess import nummodel
 
 from nummodel import data
-from nummodel.cli import main
 from nummodel.remarks import EXTRAPOLATION
 
 TABLE = data.HOME / "data" / "zvm-scaling.csv"
 ZVM = ("fit", TABLE, "--x", "N", "--y", "itr_per_s")
-
-
-class Done(NamedTuple):
-    returncode: int
-    stdout: str
-    stderr: str
-
-
-def nummodel(*arguments):
-    """The command line in this process; `test_the_installed_command` runs the real ones."""
-    out, err, code = StringIO(), StringIO(), 0
-    with (
-        pytest.MonkeyPatch.context() as patch,
-        redirect_stdout(out),
-        redirect_stderr(err),
-    ):
-        patch.setattr(sys, "argv", ["nummodel", *map(str, arguments)])
-        try:
-            main()
-        except SystemExit as stop:
-            code = int(stop.code or 0)
-    return Done(code, out.getvalue(), err.getvalue())
 
 
 def result(*arguments):

@@ -1,7 +1,8 @@
 """What README and the pages of docs/ say: commands run, programs run, numbers are computed.
 
-Commands are run in one folder, page after page, as a reader would; `make` is only asked what it
-would do. A run of a notebook that is one of its exercises is run in test_notebooks.
+Commands are run in one folder, page after page, as a reader would, those of `nummodel` in this
+process; `make` is only asked what it would do. A run of a notebook that is one of its exercises is
+run in test_notebooks.
 """
 
 import ast
@@ -10,6 +11,7 @@ import inspect
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tomllib
@@ -18,6 +20,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from inprocess import nummodel
 
 from nummodel import notebook, runs
 from nummodel.nomenclature import QUANTITIES
@@ -31,6 +34,7 @@ COURSE = PAGES["docs/course.md"]
 NOTEBOOKS = {path.stem: notebook.read(path) for path in runs.notebooks()}
 HERE = re.compile(r"^(make|source) .*\n", re.M)  # make is only asked, the path is set
 by_page = pytest.mark.parametrize("page", PAGES)
+pytestmark = pytest.mark.xdist_group("docs")  # one reader types all commands
 
 
 def blocks(page, language):
@@ -93,41 +97,62 @@ def test_programs_run(page):
         exec(compile(block, page, "exec"), program)
 
 
+def commands(block):
+    """The commands of a block, each with the lines that are its input (`<<END`)."""
+    return [match[0] for match in re.finditer(r"^.*<<(\w+)\n(?s:.*?)^\1\n|^.+\n", block, re.M)]
+
+
+def is_plain(command):
+    """Whether it is `nummodel` and nothing that a shell would have to do."""
+    return command.startswith("nummodel ") and not re.search(
+        r"[|&;<>$`*?~#]", re.sub(r"'[^']*'", "", command)
+    )
+
+
 @pytest.fixture(scope="module")
-def shell(tmp_path_factory):
+def run(tmp_path_factory):
     """Runs a command beside the data and what README makes, and gives what it prints."""
     folder = tmp_path_factory.mktemp("reader")
     (folder / "data").symlink_to(ROOT / "data")
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = os.environ | {"PATH": path}
 
     def run(command):
-        done = subprocess.run(
-            ["bash", "-ec", command],
-            cwd=folder,
-            env=os.environ | {"PATH": path},
-            capture_output=True,
-            text=True,
-        )
+        if is_plain(command):
+            done = nummodel(*shlex.split(command)[1:], cwd=folder)
+        else:
+            bash = ["bash", "-ec", command]
+            done = subprocess.run(bash, cwd=folder, env=environment, capture_output=True, text=True)
         assert done.returncode == 0, f"{command}\n{done.stderr}"
         return done.stdout
 
     for block in blocks("README.md", "sh"):
-        run(HERE.sub("", block))
+        for command in commands(HERE.sub("", block)):
+            run(command)
     return run
 
 
 @by_page
-def test_commands_run(page, shell):
+def test_commands_run(page, run):
     for block in blocks(page, "sh"):
-        shell(HERE.sub("", block))
+        for command in commands(HERE.sub("", block)):
+            run(command)
     for session in blocks(page, "console"):
         for command, printed in re.findall(r"^\$ (.*\n)((?:[^$\n].*\n|\n)*)", session, re.M):
-            got = shell(command)
+            got = run(command)
             like = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
             assert doctest.OutputChecker().check_output(printed, got, like), got
     for span in spans(page, "nummodel"):
         if expected(span) is None:
-            shell(span)
+            run(span)
+
+
+def test_a_command_that_needs_a_shell_gets_one():
+    block = "nummodel list\ncat > a <<END\n1\nnummodel 2\nEND\nnummodel fit a -x 'N > 2'\n"
+    found = commands(block)
+    assert "".join(found) == block and len(found) == 3
+    assert [is_plain(command) for command in found] == [True, False, True]
+    assert not is_plain("nummodel list | head")
 
 
 @by_page

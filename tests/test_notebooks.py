@@ -1,10 +1,12 @@
 """Every notebook: its form, that it runs with its defaults, and that its exercises' answers hold.
 
-All runs, two at a time, are made once by the `outcomes` fixture; executing is testing.
+A run is executed by the first test that asks for its outcome, and no second time; executing is
+testing. Tests of one notebook are one group, so that one process makes all runs of it.
 """
 
 import json
 import re
+from functools import cache
 
 import numpy as np
 import pytest
@@ -29,7 +31,14 @@ HEADINGS = [
     "Try",
     "Sources",
 ]
-by_name = pytest.mark.parametrize("name", NOTEBOOKS)
+
+
+def grouped(names):
+    """Names of notebooks or of exercises, each in the group of its notebook."""
+    return [pytest.param(name, marks=pytest.mark.xdist_group(name.split()[0])) for name in names]
+
+
+by_name = pytest.mark.parametrize("name", grouped(NOTEBOOKS))
 
 
 def code_cells(name):
@@ -92,28 +101,29 @@ def test_exercises_are_shown_under_try(name):
 
 
 @pytest.fixture(scope="session")
-def outcomes(tmp_path_factory):
-    """Outcome and folder of every run: each notebook's defaults, and each exercise."""
-    from concurrent.futures import ThreadPoolExecutor
-
+def outcome_of(tmp_path_factory):
+    """Gives outcome and folder of a run by its name: a notebook's defaults, or an exercise."""
     wanted = {name: Run(path) for name, path in zip(NOTEBOOKS, PATHS, strict=True)}
     wanted |= {name: Run(path, e["parameters"]) for name, (path, e) in EXERCISES.items()}
-    folders = {name: tmp_path_factory.mktemp("run") for name in wanted}
-    with ThreadPoolExecutor(2) as pool:
-        done = pool.map(report.execute_run, wanted.values(), folders.values())
-        return {name: (o, folders[name]) for name, o in zip(wanted, done, strict=True)}
+
+    @cache
+    def execute(name):
+        folder = tmp_path_factory.mktemp("run")
+        return report.execute_run(wanted[name], folder), folder
+
+    return execute
 
 
 @by_name
-def test_runs_with_its_defaults(name, outcomes):
-    outcome, _ = outcomes[name]
+def test_runs_with_its_defaults(name, outcome_of):
+    outcome, _ = outcome_of(name)
     assert outcome.error == ""
     assert outcome.claims and all(claim["ok"] for claim in outcome.claims)
 
 
-@pytest.mark.parametrize("name", EXERCISES)
-def test_answers_to_exercises(name, outcomes):
-    outcome, _ = outcomes[name]
+@pytest.mark.parametrize("name", grouped(EXERCISES))
+def test_answers_to_exercises(name, outcome_of):
+    outcome, _ = outcome_of(name)
     assert outcome.error == ""
     recorded = {claim["what"]: claim["model"] for claim in outcome.claims}
     for what, expected in EXERCISES[name][1]["expect"].items():
@@ -121,9 +131,9 @@ def test_answers_to_exercises(name, outcomes):
 
 
 @by_name
-def test_an_exercise_changes_what_it_asks_about(name, outcomes):
+def test_an_exercise_changes_what_it_asks_about(name, outcome_of):
     """Else its answer would hold whatever the reader does."""
-    before = {claim["what"]: claim["model"] for claim in outcomes[name][0].claims}
+    before = {claim["what"]: claim["model"] for claim in outcome_of(name)[0].claims}
     for key, (path, exercise) in EXERCISES.items():
         if path.stem == name:
             answers = exercise["expect"].items()
@@ -134,9 +144,9 @@ def test_an_exercise_changes_what_it_asks_about(name, outcomes):
 
 
 @by_name
-def test_every_figure_is_on_the_page_with_alternative_text(name, outcomes):
+def test_every_figure_is_on_the_page_with_alternative_text(name, outcome_of):
     """Kernels are known to lose figures silently; so they are counted."""
-    _, folder = outcomes[name]
+    _, folder = outcome_of(name)
     page = (folder / f"{name}.html").read_text()
     drawn = sum(
         any(word in cell.source for word in ("Picture(", "plot.fitted(", "explore.explore("))
@@ -193,10 +203,10 @@ def numbers(value):
     return [] if value is None else [abs(float(value))]
 
 
-@pytest.mark.parametrize("name", [name for name in NOTEBOOKS if not name.startswith("2")])
-def test_no_number_in_prose_is_typed_by_hand(name, outcomes):
+@pytest.mark.parametrize("name", grouped(name for name in NOTEBOOKS if name[0] != "2"))
+def test_no_number_in_prose_is_typed_by_hand(name, outcome_of):
     """Each is a figure of the notebook or of its tables, as precise as it is printed."""
-    computed, printed = known_figures(name, outcomes[name][0])
+    computed, printed = known_figures(name, outcome_of(name)[0])
     units = {"%": 1e2, "ms": 1e3, "µs": 1e6, "ns": 1e9, "GB": 1e-9}
     strange = []
     for text, after, where in figures_in_prose(name):
@@ -212,8 +222,8 @@ def test_no_number_in_prose_is_typed_by_hand(name, outcomes):
 
 
 @by_name
-def test_formulas_are_drawn_by_the_browser_itself(name, outcomes):
-    page = (outcomes[name][1] / f"{name}.html").read_text()
+def test_formulas_are_drawn_by_the_browser_itself(name, outcome_of):
+    page = (outcome_of(name)[1] / f"{name}.html").read_text()
     assert "<math" in page and r"\frac" not in page and "MathJax" not in page
 
 

@@ -1,0 +1,32 @@
+"""The command line without a process of its own, which would import everything again."""
+
+import sys
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
+from typing import NamedTuple
+
+import pytest
+
+from nummodel.cli import main
+
+
+class Done(NamedTuple):
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def nummodel(*arguments, cwd="."):
+    """What `nummodel` with these arguments prints in the folder `cwd`, and its exit code.
+
+    `test_the_installed_command` and some of `test_batch` start real processes.
+    """
+    out, err, code = StringIO(), StringIO(), 0
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+        patch.chdir(cwd)
+        patch.setattr(sys, "argv", ["nummodel", *map(str, arguments)])
+        try:
+            main()
+        except SystemExit as stop:
+            code = int(stop.code or 0)
+    return Done(code, out.getvalue(), err.getvalue())
