@@ -227,9 +227,10 @@ def test_formulas_are_drawn_by_the_browser_itself(name, outcome_of):
     assert "<math" in page and r"\frac" not in page and "MathJax" not in page
 
 
-def test_what_is_said_of_twice_the_load_says_how_far_such_figures_were_off(outcomes):
+@pytest.mark.xdist_group("21-your-scaling-data")
+def test_what_is_said_of_twice_the_load_says_how_far_such_figures_were_off(outcome_of):
     """Once, and below the figures of that load."""
-    cells = outcomes["21-your-scaling-data"][0].notebook.cells
+    cells = outcome_of("21-your-scaling-data")[0].notebook.cells
     said = [i for i, cell in enumerate(cells) if EXTRAPOLATION in str(cell.get("outputs"))]
     assert len(said) == 1 and "2 * points.N.max()" in cells[said[0]].source
 
