@@ -11,9 +11,12 @@ ROOTLY := $(if $(filter 0,$(shell id -u)),--allow-root)
 unexport PYTHONDONTWRITEBYTECODE PYTHONPATH
 # Certificates of the machine, so that an index behind a company's proxy is reached as pip reaches it.
 export UV_SYSTEM_CERTS := 1
+# Tests of one group run in one process. If a process dies, the run ends: xdist would replace the
+# process, but then waits for ever.
+PARALLEL = --numprocesses $(JOBS) --dist loadgroup --max-worker-restart 0
 INSTALL = $(BIN)/uv pip install --quiet --python $(BIN)/python --constraint requirements.lock
 
-.PHONY: help report test lab lint lock wheel test-ui bench batch coverage simulate networks picture clean
+.PHONY: help report test lab lint lock wheel test-ui fuzz bench batch coverage simulate networks picture clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 20
@@ -25,11 +28,14 @@ lab: $(VENV)/run  ## open JupyterLab in notebooks/
 	@$(BIN)/jupyter lab --notebook-dir=notebooks $(ROOTLY) $(LABFLAGS)
 
 test: $(VENV)/test lint  ## all tests: formulas, tables, notebooks, command line, wheel
-	@$(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadgroup
+	@$(BIN)/python -m pytest $(PARALLEL)
 
 test-ui: $(VENV)/ui  ## notebooks and reports in a real browser (installs Debian's chromium)
 	@command -v chromium >/dev/null || { apt-get update -q && apt-get install -qy chromium; }
 	@$(BIN)/python -m pytest tests/ui
+
+fuzz: $(VENV)/test  ## property tests with ten times the examples, and others each time
+	@$(BIN)/python -m pytest $(PARALLEL) -m hypothesis --hypothesis-profile=fuzz
 
 lint: $(VENV)/test
 	@$(BIN)/ruff check && $(BIN)/ruff format --check && $(BIN)/mypy
