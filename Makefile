@@ -14,11 +14,13 @@ export UV_SYSTEM_CERTS := 1
 # Which versions: those of the lock, each checked against its hash, unless `oldest` or `newest` asks.
 VERSIONS := --constraint requirements.hashes --build-constraint requirements.hashes
 INSTALL = $(BIN)/uv pip install --quiet --python $(BIN)/python $(VERSIONS)
-TESTING = --numprocesses $(JOBS) --dist loadgroup
+# Tests of one group run in one process. If a process dies, the run ends: xdist would replace the
+# process, but then waits for ever.
+PARALLEL = --numprocesses $(JOBS) --dist loadgroup --max-worker-restart 0
 # A Go module; pip's package of that name would download a binary.
 ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 
-.PHONY: help report test lab lint lint-workflows anywhere oldest newest lock wheel test-ui bench batch coverage simulate networks picture clean
+.PHONY: help report test lab lint lint-workflows anywhere oldest newest lock wheel test-ui fuzz bench batch coverage simulate networks picture clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 24
@@ -30,11 +32,14 @@ lab: $(VENV)/run  ## open JupyterLab in notebooks/
 	@$(BIN)/jupyter lab --notebook-dir=notebooks $(ROOTLY) $(LABFLAGS)
 
 test: $(VENV)/test lint  ## all tests: formulas, tables, notebooks, command line, wheel
-	@$(BIN)/python -m pytest $(TESTING)
+	@$(BIN)/python -m pytest $(PARALLEL)
 
 test-ui: $(VENV)/ui  ## notebooks and reports in a real browser (installs Debian's chromium)
 	@command -v chromium >/dev/null || { apt-get update -q && apt-get install -qy chromium; }
 	@$(BIN)/python -m pytest tests/ui
+
+fuzz: $(VENV)/test  ## property tests with ten times the examples, and others each time
+	@$(BIN)/python -m pytest $(PARALLEL) -m hypothesis --hypothesis-profile=fuzz
 
 lint: $(VENV)/test
 	@$(BIN)/ruff check && $(BIN)/ruff format --check && $(BIN)/mypy
@@ -43,10 +48,10 @@ lint-workflows: $(BIN)/actionlint  ## check .github/workflows (needs Go, which b
 	@$(BIN)/actionlint
 
 oldest: .venv-oldest  ## all tests, with the oldest libraries that pyproject.toml allows
-	@.venv-oldest/bin/python -m pytest $(TESTING)
+	@.venv-oldest/bin/python -m pytest $(PARALLEL)
 
 newest: .venv-newest  ## all tests, with the newest libraries there are instead of those of the lock
-	@.venv-newest/bin/python -m pytest $(TESTING)
+	@.venv-newest/bin/python -m pytest $(PARALLEL)
 
 anywhere: .venv-oldest .venv-newest  ## all notebooks and tests as on other machines (half an hour)
 	@.venv-newest/bin/python benchmarks/anywhere.py

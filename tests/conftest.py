@@ -1,9 +1,9 @@
-"""Settings of all tests: no result depends on how long something takes."""
+"""How property tests are run; `make fuzz` takes its examples from the other profile."""
 
 from hypothesis import settings
 
-# The first example of a test may import SymPy or compile a formula, so no example has a deadline.
-# Each run of `make test` tries the same examples; `make slow` tries others, and more of them.
-settings.register_profile("same", deadline=None, derandomize=True)
-settings.register_profile("other", deadline=None, max_examples=1000, print_blob=True)
-settings.load_profile("same")
+# No deadline: the first example of a test may be the one that imports SymPy or compiles a formula.
+# `make test` tries the same examples each time, so that a change fails by its own fault.
+settings.register_profile("test", deadline=None, derandomize=True)
+settings.register_profile("fuzz", deadline=None, max_examples=1000, print_blob=True)
+settings.load_profile("test")

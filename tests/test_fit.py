@@ -274,7 +274,7 @@ positive = st.floats(1e-6, 1e9)
 tables = st.lists(st.tuples(st.integers(1, 10_000), positive), min_size=3, max_size=9)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=settings().max_examples * 60 // 100)
 @given(tables, st.sampled_from(list(LAWS)), st.sampled_from(["absolute", "relative"]))
 def test_estimates_respect_their_bounds_for_any_positive_data(rows, name, weights):
     N, X = np.array(rows, dtype=float).T
@@ -287,7 +287,7 @@ def test_estimates_respect_their_bounds_for_any_positive_data(rows, name, weight
         assert ((table["low"] <= table["value"]) & (table["value"] <= table["high"])).all()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=settings().max_examples * 40 // 100)
 @given(st.integers(0, 10**6), st.floats(1e-9, 1e9), st.randoms(use_true_random=False))
 def test_the_unit_of_X_and_the_order_of_rows_do_not_matter(seed, unit, shuffle):
     noise = 1 + 0.05 * np.random.default_rng(seed).standard_normal(N7.size)
@@ -301,7 +301,7 @@ def test_the_unit_of_X_and_the_order_of_rows_do_not_matter(seed, unit, shuffle):
     assert other.estimate["kappa"] == pytest.approx(one.estimate["kappa"], rel=1e-6, abs=1e-12)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=settings().max_examples * 25 // 100)
 @given(st.integers(0, 10**6), st.floats(0.5, 0.9), st.floats(0.901, 0.999))
 def test_intervals_are_nested(seed, low_level, high_level):
     noise = 1 + 0.05 * np.random.default_rng(seed).standard_normal(N7.size)

@@ -389,7 +389,7 @@ def test_one_point_can_be_asked_for():
     assert len(result.predict([])) == 0
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=settings().max_examples * 15 // 100)
 @given(st.integers(0, 10**6), st.sampled_from(["absolute", "relative", "log"]))
 def test_intervals_are_nested_and_predictions_wider(seed, weights):
     result = fit(LAWS["usl"], simulated(seed), weights)
@@ -402,7 +402,7 @@ def test_intervals_are_nested_and_predictions_wider(seed, weights):
     assert (curve["low"] <= curve["value"]).all() and (curve["value"] <= curve["high"]).all()
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=settings().max_examples * 15 // 100)
 @given(st.integers(0, 10**6), st.floats(1e-6, 1e6))
 def test_the_unit_of_X_does_not_matter_to_intervals(seed, unit):
     points_ = simulated(seed)

@@ -124,7 +124,7 @@ def test_delegation(N):
 # --- exact relatives --------------------------------------------------------------------------
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=settings().max_examples * 30 // 100)
 @given(st.integers(0, 60), st.floats(0.0, 50.0), st.floats(0.1, 5.0))
 def test_a_constant_grant_is_the_machine_repairman(N, Z, S):
     system = locks.solve(lambda n: S, N, Z)

@@ -6,7 +6,7 @@ from pathlib import Path
 import exact
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from reference import CASES, KNOWN_WRONG
 
@@ -269,7 +269,6 @@ stations_of_all_kinds = st.lists(
 times = st.floats(1e-3, 1e3)
 
 
-@settings(deadline=None)
 @given(stations_of_all_kinds, st.lists(st.integers(0, 200), min_size=1, max_size=5), times)
 def test_identities(stations, N, Z):
     found = solve(stations, N, Z)
@@ -285,7 +284,6 @@ def test_identities(stations, N, Z):
     assert solve(stations, int(N[0]), Z).X == pytest.approx(found.X[0], rel=1e-12)
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(times, st.integers(1, 9)), min_size=1, max_size=4), times)
 def test_the_unit_of_time_does_not_matter(stations, Z):
     """And capacities min(n, c) are c servers."""
@@ -297,7 +295,6 @@ def test_the_unit_of_time_does_not_matter(stations, Z):
     assert minutes.rho == pytest.approx(seconds.rho, rel=1e-12)
 
 
-@settings(deadline=None)
 @given(st.lists(times, min_size=1, max_size=6), st.floats(0, 1e3))
 def test_bounds_hold(D, Z):
     N = np.arange(1, 60)
@@ -326,7 +323,6 @@ def test_bounds_hold(D, Z):
         assert (found.R <= high * (1 + 1e-12)).all()
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.tuples(times, times), min_size=1, max_size=4), st.integers(0, 9), st.integers(1, 9)
 )

@@ -15,7 +15,7 @@ NODES = (1, 2, 3, 4, 8)
 # --- who accesses what, where it is -----------------------------------------------------------
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=settings().max_examples * 15 // 100)
 @given(st.integers(1, 5), st.integers(1, 4), st.integers(0, 10**6))
 def test_a_mix_is_what_accesses_do(nodes, items, seed):
     """Each access draws its node, its item and the holder of the page, all by the figures given."""

@@ -6,7 +6,7 @@
 import numpy as np
 import protocol
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csc_matrix, diags, vstack
 from scipy.sparse.linalg import spsolve
@@ -124,7 +124,6 @@ def test_processors_shared_in_turn(u, error):
 # --- identities, fits, bad input --------------------------------------------------------------
 
 
-@settings(deadline=None)
 @given(
     N=st.integers(2, 64),
     share=st.floats(0.0, 1.0),

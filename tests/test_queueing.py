@@ -1,5 +1,6 @@
 """Stations: published results, 50 digits, identities, simulation, arrays and bad input."""
 
+from functools import cache
 from inspect import signature
 
 import mpmath as mp
@@ -379,8 +380,9 @@ SIMULATED = {
 }  # fmt: skip
 
 
-def by_ciw(lamda, c, K, service, figure, customers=40_000, batches=20):
-    """Means of batches of customers, the first batch left out."""
+@cache
+def records(lamda, c, K, service, customers=40_000):
+    """What ciw tells of every customer, in the order of their arrival."""
     import ciw
 
     exponential, constant = ciw.dists.Exponential(1.0), ciw.dists.Deterministic(1.0)
@@ -393,12 +395,17 @@ def by_ciw(lamda, c, K, service, figure, customers=40_000, batches=20):
     ciw.seed(2026)
     simulation = ciw.Simulation(network)
     simulation.simulate_until_max_customers(customers, method="Arrive")
-    records = sorted(simulation.get_all_records(), key=lambda r: r.arrival_date)
-    away = np.array([r.record_type == "rejection" for r in records])
+    return sorted(simulation.get_all_records(), key=lambda r: r.arrival_date)
+
+
+def by_ciw(*station, figure, batches=20):
+    """Means of batches of customers, the first batch left out."""
+    customers = records(*station)
+    away = np.array([r.record_type == "rejection" for r in customers])
     if figure == "away":
         values = away
     else:
-        kept = [r for r, gone in zip(records, away, strict=True) if not gone]
+        kept = [r for r, gone in zip(customers, away, strict=True) if not gone]
         values = np.array([r.waiting_time for r in kept])
         if figure != "wait":
             values = values + np.array([r.service_time for r in kept]) > figure
@@ -406,12 +413,13 @@ def by_ciw(lamda, c, K, service, figure, customers=40_000, batches=20):
     return values[: size * batches].reshape(batches, size).mean(axis=1)[1:]
 
 
+@pytest.mark.xdist_group("ciw")  # a station is simulated once for all its figures
 @pytest.mark.parametrize("case", SIMULATED)
 def test_simulation_agrees(case):
     """Within an interval that all of these miss together once in 100 times, and of some percent:
     `make simulate` does it to 1 %."""
-    known, answer = SIMULATED[case]
-    means = by_ciw(*known)
+    (*station, figure), answer = SIMULATED[case]
+    means = by_ciw(*station, figure=figure)
     z = student_t.ppf(1 - 0.005 / len(SIMULATED), len(means) - 1)
     half = z * means.std(ddof=1) / np.sqrt(len(means))
     assert half < 0.2 * answer
