@@ -91,8 +91,11 @@ class Claim:
         elif share >= 0.001:
             limit = f"{_size(100 * share)} %"
             if not isinstance(self.model, list):
-                off = abs(self.model / self.documented - 1)
-                return f"{_size(round(100 * off, 2))} % off (tolerance {limit})"
+                off = 100 * abs(self.model / self.documented - 1)
+                error = _size(round(off, 2))
+                if error == _size(100 * share):  # too near to be told apart in these digits
+                    error = f"{off:.4g}"
+                return f"{error} % off (tolerance {limit})"
         return f"within {limit}" if self.hit else f"by more than {limit}"
 
     @property

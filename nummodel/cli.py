@@ -76,7 +76,7 @@ def report(notebooks, given, sweep, params, jobs, output, timeout, force, no_exe
 
 def _need_notebooks() -> None:
     """Raise InputError if the extra `notebooks` is not installed."""
-    # Each of these brings the rest of the extra, or stands alone in it.
+    # Where these five are installed, the whole extra is.
     for library in ("ipykernel", "ipywidgets", "latex2mathml", "nbconvert", "papermill"):
         if not find_spec(library):
             how = "pip install 'nummodel[notebooks]'"

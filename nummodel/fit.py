@@ -182,7 +182,7 @@ class Fit(Measured):
         low, high = profile.interval(self, profile.of(self, name), level)
         return float(low[0]), float(high[0])
 
-    def estimates(self, level: float = 0.95) -> dict[str, "Estimate"]:
+    def estimates(self, level: float = 0.95) -> dict[str, Estimate]:
         """Of each estimate: value, standard error, profile interval, and whether it is identified.
 
         NaN where a figure does not exist: no error without points to spare, no standard error on a
@@ -198,10 +198,10 @@ class Fit(Measured):
                 error = float(stderr.get(name, np.nan))
                 found[name] = Estimate(self.estimate[name], error, low, high, identified)
             self._estimates[level] = found
-        return self._estimates[level]
+        return dict(self._estimates[level])
 
     @cached_property
-    def _estimates(self) -> dict[float, dict[str, "Estimate"]]:
+    def _estimates(self) -> dict[float, dict[str, Estimate]]:
         """Those that were asked for already, by level: intervals are most of a fit's work."""
         return {}
 
@@ -248,10 +248,9 @@ class Fit(Measured):
         return frame.assign(low=low, high=high)
 
     def peak(self) -> tuple[float, float] | None:
-        """N and X of the highest throughput at any N >= 1; None for a curve that only rises.
-
-        The first N at which the slope is no longer positive, looked for up to `profile.FAR` times
-        the last load. Raises ValueError for a law without N.
+        """The first N from 1 on at which the curve begins to fall, and X there; None for a curve
+        that only rises, up to `profile.FAR` times the last load. Raises ValueError for a law
+        without N.
         """
         N = profile.peak(self)
         return (N, float(self.at(N))) if np.isfinite(N) else None

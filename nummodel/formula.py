@@ -63,11 +63,25 @@ class Formula:
     @cached_property
     def _plain(self) -> bool:
         """Whether the body is arithmetic alone, which takes jets as it takes numbers."""
-        values = {n: Jet.of(_inside(n), i) for i, n in enumerate(self.quantities)}
+        values = {n: Jet.of(v, i) for i, (n, v) in enumerate(self._somewhere(0.3).items())}
         try:
-            return isinstance(self.body(**values), Jet)
-        except (TypeError, ValueError, AttributeError):  # as SymPy says of what it does not know
+            with np.errstate(all="ignore"):
+                jet = self.body(**values)
+        except Exception:  # what SymPy or a body says of numbers that it does not know
             return False
+        if not isinstance(jet, Jet):
+            return False
+        numbers = [jet.value, *jet.first.values(), *jet.second.values()]
+        return all(isinstance(number, float) for number in numbers)
+
+    def _somewhere(self, share: float) -> dict[str, np.float64]:
+        """Values inside the ranges of all quantities, no two at the same place."""
+        ends = {n: quantity(n)[3:] for n in self.quantities}
+        places = [share * (1 + i / len(ends)) for i in range(len(ends))]
+        return {
+            n: np.float64(low + min(high - low, 1.0) * place)
+            for (n, (low, high)), place in zip(ends.items(), places, strict=True)
+        }
 
     @cached_property
     def _value(self) -> Callable:
@@ -192,11 +206,12 @@ class Formula:
     @cache  # noqa: B019
     def is_scale(self, name: str) -> bool:
         """Whether the law is `name` times a function of the other quantities."""
-        if self._plain:  # no second derivative, and nothing left at zero
-            values = {n: _inside(n) for n in self.quantities}
+        if self._plain:  # twice as much of it makes twice the result
+            points = [self._somewhere(share) for share in (0.2, 0.45)]
             with np.errstate(all="ignore"):
-                jet = self.body(**values | {name: Jet.of(np.float64(0), 0)})
-            return isinstance(jet, Jet) and not jet.second and jet.value == 0
+                once = [self.body(**at) for at in points]
+                twice = [self.body(**at | {name: 2 * at[name]}) for at in points]
+            return bool(np.allclose(twice, np.multiply(2, once), rtol=1e-12, atol=0))
         symbol = self.symbols[name]
         return not self.expr.diff(symbol).has(symbol) and self.expr.subs(symbol, 0) == 0
 
@@ -217,12 +232,6 @@ class Formula:
             unit = "" if unit == "-" else unit
             rows.append(f"| ${latex}$ | {meaning} | {unit} | {low:g} to {high:g} |")
         return "\n".join(rows).replace("to inf", "or more")
-
-
-def _inside(name: str) -> np.float64:
-    """A value of a quantity inside its range."""
-    low, high = quantity(name)[3:]
-    return np.float64(low + min(high - low, 1.0) / 3)
 
 
 def _select(conditions: list, choices: list, default: float):

@@ -1,4 +1,4 @@
-"""Numbers that carry their derivatives: a law's body, given some, computes its slopes as well.
+"""Numbers that carry their derivatives: a law whose body is given jets computes its slopes too.
 
 A jet has a value and its first and second derivatives by a few quantities, which are numbered
 (Griewank and Walther 2008, chapter 13). Arithmetic follows the product and the chain rule, exactly,
@@ -24,6 +24,12 @@ class Jet:
     value: Any
     first: Mapping[int, Any]
     second: Mapping[tuple[int, int], Any]
+
+    def __eq__(self, other: object) -> bool:
+        raise TypeError("a law whose body compares quantities has no derivative everywhere")
+
+    def __bool__(self) -> bool:
+        raise TypeError("a law whose body asks for a truth value has no derivative everywhere")
 
     @classmethod
     def of(cls, value: Any, i: int) -> "Jet":
@@ -68,6 +74,8 @@ class Jet:
     def __pow__(self, power: float) -> "Jet":
         if isinstance(power, Jet):
             return NotImplemented
+        if power == 1:  # whose bend would be 0 times infinity at 0
+            return self
         slope, bend = power * self.value ** (power - 1), power * (power - 1)
         return self._chain(self.value**power, slope, bend * self.value ** (power - 2))
 

@@ -19,7 +19,7 @@ WIDGET_STATE = "application/vnd.jupyter.widget-state+json"
 BEFORE_UNIT = re.compile(r"(?<=\d) (?=%|(?:[mµn]?s|[KMG]B)\b)")
 
 #: In the index as long as some runs are not done.
-RELOAD = '<meta http-equiv="refresh" content="5">'
+RELOAD = '<meta http-equiv="refresh" content="30">'
 
 
 def page(outcome: Outcome) -> str:

@@ -175,7 +175,9 @@ def _far(fit: "Fit", target: Target) -> np.ndarray:
 
 
 def peak(fit: "Fit") -> float:
-    """The first N from 1 on at which the curve begins to fall; infinite if it never does."""
+    """The first N from 1 on at which the curve begins to fall; infinite if it does not, up to `FAR`
+    times the last load.
+    """
     from scipy.optimize import brentq
 
     if "N" not in fit.law.quantities:
@@ -188,7 +190,7 @@ def peak(fit: "Fit") -> float:
         with np.errstate(all="ignore"):
             return slope * N / X
 
-    log_N = np.linspace(0, 230, 201)  # to 1e100
+    log_N = np.linspace(0, np.log(FAR * max(fit.N.max(), 1.0)), 201)
     found = np.broadcast_to(elasticity(log_N), log_N.shape)
     falling = np.flatnonzero(found < -1e-9)  # and not by rounding
     if not len(falling):
@@ -241,8 +243,8 @@ def _first(function, low: float, high: float, enough: float = 0.0) -> float:
 
 
 def _ends(fit: "Fit", target: Target, level: float, limits: list[np.ndarray]) -> np.ndarray:
-    """Below each value, or its reciprocal, the end of the interval that is within the first of the
-    `limits`, then above each value that within the second.
+    """The lower ends of all intervals, then the upper ends. The first of the `limits` bounds the
+    lower ends, the second the upper ends. For an inverse target all of these are reciprocals.
     """
     from scipy.optimize.elementwise import find_root
 

@@ -14,9 +14,9 @@ TRADING = 0.98
 #: they were fitted up to 16, 32, 64 or 128 threads with weights `log`, and predicted from there on.
 EXTRAPOLATION = (
     "predictions beyond the last load used are extrapolations: on 35 real curves (MySQL and "
-    "MariaDB servers, 2026) those by Amdahl's law and the USL were off by a quarter or more in the "
-    "median (23 to 42 %), and once a limit had been met, from 64 threads on, the assumption that "
-    "throughput stays the same was three to four times closer"
+    "MariaDB servers, measured by Percona in 2026) those by Amdahl's law and the USL were 23 to "
+    "42 % off in the median, and once a limit had been met, from 64 threads on, the assumption "
+    "that throughput stays the same was three to four times closer"
 )
 
 

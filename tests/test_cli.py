@@ -349,7 +349,6 @@ def test_a_prediction_beyond_the_last_load_used_says_how_far_such_were_off(holdo
     assert result(*ZVM, *options)["warnings"].count(EXTRAPOLATION) == beyond
     done = nummodel(*ZVM, *options)
     assert done.stderr.count(f"nummodel: warning: {EXTRAPOLATION}\n") == beyond
-    assert "35 real curves" in EXTRAPOLATION and "23 to 42 %" in EXTRAPOLATION
 
 
 def test_thousands_of_rows(tmp_path):

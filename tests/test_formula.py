@@ -3,6 +3,7 @@
 import mpmath
 import numpy as np
 import pytest
+import sympy as sp
 
 from nummodel import nomenclature, numa, operational, queueing, scaling, storage
 from nummodel.formula import Formula, formula
@@ -116,11 +117,46 @@ def test_solving_twice_gives_the_law_back():
     assert (again.expr - operational.utilisation.expr).simplify() == 0
 
 
-@pytest.mark.parametrize("law", scaling.LAWS.values(), ids=scaling.LAWS)
+@formula("X")
+def shifted(N, X1, f_remote, r):
+    """A difference of two quantities with the same range."""
+    return X1 * N + N * N * (f_remote - r)
+
+
+@formula("X")
+def offset(N, X1, sigma, kappa):
+    """The same, at any load."""
+    return X1 * N + (sigma - kappa)
+
+
+PLAIN = [law for law in FORMULAS.values() if law._plain] + [shifted, offset]
+
+
+@pytest.mark.parametrize("law", PLAIN, ids=lambda law: law.__name__)
 def test_scales_by_arithmetic_are_those_of_algebra(law):
     for name in law.quantities:
         scaled = law.expr.subs(law.symbols[name], 2 * law.symbols[name])
-        assert law.is_scale(name) == (scaled.equals(2 * law.expr) is True)
+        assert law.is_scale(name) is (sp.simplify(scaled - 2 * law.expr) == 0)
+
+
+def by_root(N, X1):
+    return X1 * N ** sp.Rational(1, 2)
+
+
+def by_question(N, X1, sigma):
+    return X1 * N if sigma == 0 else X1 * N * (1 - sigma)
+
+
+def by_truth(N, X1, sigma):
+    return X1 * N * (1 - sigma) if sigma else X1 * N
+
+
+@pytest.mark.parametrize("body", [by_root, by_question, by_truth])
+def test_bodies_that_are_not_arithmetic_go_through_algebra(body):
+    law = formula("X")(body)
+    assert not law._plain
+    assert law(**{"N": 4.0, "X1": 3.0, "sigma": 0.5} if "sigma" in law.quantities else
+               {"N": 4.0, "X1": 3.0}) == 6.0  # fmt: skip
 
 
 def test_a_constant_slope_has_the_shape_of_the_load():
