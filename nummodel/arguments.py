@@ -27,8 +27,11 @@ def numbers(name: str, value: Any) -> np.ndarray:
     """An argument as an array of floats. Raises ValueError, naming it, for what is no number."""
     try:
         array = np.asarray(value)
-        if array.dtype.kind in "biufO":  # O: whole numbers of any length, fractions
+        if array.dtype.kind in "biuf":
             return np.asarray(array, dtype=float) + 0.0  # which makes -0 a 0
+        # Long whole numbers and fractions; not nothing, of which NumPy makes nan.
+        if array.dtype.kind == "O" and not np.equal(array, None).any():
+            return np.asarray(array, dtype=float)
     except (TypeError, ValueError, OverflowError):
         pass
     raise ValueError(f"{name} is {value!r}, expected a number or several")
