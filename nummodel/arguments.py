@@ -30,7 +30,7 @@ def numbers(name: str, value: Any) -> np.ndarray:
         if array.dtype.kind in "biuf":
             return np.asarray(array, dtype=float) + 0.0  # which makes -0 a 0
         # Long whole numbers and fractions; not nothing, of which NumPy makes nan.
-        if array.dtype.kind == "O" and not np.equal(array, None).any():
+        if array.dtype.kind == "O" and all(v is not None for v in array.flat):
             return np.asarray(array, dtype=float)
     except (TypeError, ValueError, OverflowError):
         pass
@@ -89,6 +89,17 @@ def count(name: str, value: Any, most: int = COUNTABLE) -> int:
         limit = f" and at most {most:,}" if not number.ndim and number > most else ""
         raise ValueError(f"{name} is {value!r}, expected a whole number of at least 1{limit}")
     return int(number)
+
+
+def indices(name: str, value: Any, most: int, what: str) -> np.ndarray:
+    """An argument as whole numbers from 0 to `most` - 1, which say which of several is meant."""
+    try:
+        array = np.asarray(value)
+        if array.dtype.kind in "iu" and ((array >= 0) & (array < most)).all():
+            return array
+    except ValueError:  # lists of unequal length
+        pass
+    raise ValueError(f"{name} is {value!r}, expected a list of {what} from 0 to {most - 1}")
 
 
 def feasible(name: str, value: float, most: float, why: str) -> None:

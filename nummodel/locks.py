@@ -252,7 +252,7 @@ def fewest_shards(grant: Grant, N: int, Z, share):
             raise ArithmeticError(f"N is {N}, and for {tried} shards that is more than floats hold")
         times = np.stack(some, axis=1)
         times = times.reshape(N, len(some), *(1,) * (len(systems) - t[0].ndim), *t.shape[1:])
-        share = solve(lambda n, times=times: times[n - 1], N, given["Z"]).share
+        share = solve(lambda n: times[n - 1], N, given["Z"]).share  # noqa: B023 (called here)
         enough = np.broadcast_to(share <= given["share"], (len(some), *systems))
         found = np.isinf(fewest) & enough.any(axis=0)
         fewest = np.where(found, 1.0 + tried + enough.argmax(axis=0), fewest)
