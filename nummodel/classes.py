@@ -10,6 +10,9 @@ from math import prod
 
 import numpy as np
 
+#: Numbers that Schweitzer's approximation computes before it is given up, some seconds of work.
+NUMBERS = 100_000_000
+
 
 def exact(D: np.ndarray, queues: np.ndarray, N: list[int], Z: np.ndarray):
     """Throughput, and residence times, from all smaller populations.
@@ -63,7 +66,7 @@ def schweitzer(D: np.ndarray, queues: np.ndarray, N: list[int], Z: np.ndarray):
     n = np.array(N, dtype=float)
     share = 1 / np.maximum(n, 1)
     Q = n * D / (Z + D.sum(0))
-    for _ in range(300_000):
+    for _ in range(min(300_000, NUMBERS // D.size)):
         R = D * (1 + queues[:, None] * (Q.sum(1, keepdims=True) - Q * share))
         X = n / (Z + R.sum(0))
         before, Q = Q, X * R

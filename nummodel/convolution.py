@@ -16,19 +16,28 @@ A station whose capacity stays what it is from m customers on is a polynomial of
 a geometric tail: a convolution and a first-order recursive filter. Queue lengths need the network
 without the station; a station of constant capacity is spared that, since n D^n is the convolution
 of D^n (n >= 0) with D^n (n >= 1).
+
+Series end where their terms are less than 1e-290. Where few populations are asked for, the longest
+series, that of the bottleneck, is kept apart: what it takes part in is a scalar product for each of
+them, and all other series are short, as those of stations that are not full.
 """
 
 from collections.abc import Iterator
-from math import exp, expm1, inf, isqrt, log, sqrt
+from math import exp, expm1, inf, log, log2, sqrt
 from typing import NamedTuple
 
 import numpy as np
 
+from nummodel.arguments import feasible
+
 #: Least probability of a population under a rate at which it is computed, and least term.
 LEAST, NOTHING = 1e-250, 1e-290
-#: A tail that grows by more than exp(GROWTH) is not left to a filter, but multiplied out, which
-#: takes a minute for a population of MANY.
-GROWTH, MANY = 40.0, 100_000
+#: A tail that grows by more than exp(GROWTH) is not left to a filter, but multiplied out.
+GROWTH = 40.0
+#: Products of a solution, some seconds of work; a step of a filter takes as long as FILTER of them.
+PRODUCTS, FILTER = 1e10, 25
+#: Terms that are convolved at a time, so that they stay in cache.
+BLOCK = 4096
 
 
 class Series(NamedTuple):
@@ -38,97 +47,144 @@ class Series(NamedTuple):
     last: float
     ratio: float
 
-    def convolved(self, g: np.ndarray) -> np.ndarray:
-        """`g` convolved with the head and the tail."""
-        y = self.tail(g)
-        if len(self.head):
-            y += np.convolve(g, self.head)[: len(g)]
+    @property
+    def reach(self) -> float:
+        """How many terms there are until they are less than NOTHING."""
+        if self.last <= NOTHING:
+            return len(self.head)
+        tail = log(NOTHING / self.last) / log(self.ratio) if self.ratio < 1 else inf
+        return len(self.head) + tail + 1
+
+    def terms(self, size: int) -> np.ndarray:
+        """The first of them, one by one."""
+        terms, m = np.zeros(size), len(self.head)
+        terms[:m] = self.head[:size]
+        end = int(min(size, self.reach))
+        terms[m:end] = self.last * self.ratio ** np.arange(max(end - m, 0))
+        return terms
+
+    def convolved(self, g: np.ndarray, size: int) -> np.ndarray:
+        """The first terms of `g` convolved with the head and the tail."""
+        y = self.tail(g, size)
+        return _trimmed(_sum(y, _product(g, self.head, size)) if len(self.head) else y)
+
+    def tail(self, g: np.ndarray, size: int) -> np.ndarray:
+        """The first terms of `g` convolved with the tail."""
+        m = len(self.head)
+        end = int(min(size, len(g) + self.reach))
+        y = np.zeros(max(end, 0))
+        if end > m:
+            y[m : m + len(g)] = g[: end - m]
+            y[m:] = filtered([self.last], self.ratio, y[m:])
         return y
 
-    def tail(self, g: np.ndarray) -> np.ndarray:
-        """`g` convolved with the tail."""
-        m = len(self.head)
-        if m >= len(g):
-            return np.zeros(len(g))
-        y = filtered([self.last], self.ratio, g[: len(g) - m])
-        return np.concatenate([np.zeros(m), y]) if m else y
-
-    def number(self, without: np.ndarray) -> np.ndarray:
+    def number(self, without: np.ndarray, size: int) -> np.ndarray:
         """The rest of the network convolved with n times the terms."""
         m = len(self.head)
-        tail = self.tail(without)
+        tail = self.tail(without, size)
         y = m * tail + filtered([0.0, self.ratio], self.ratio, tail)
-        if m:
-            y += np.convolve(without, np.arange(m) * self.head)[: len(without)]
-        return y
+        return _sum(y, _product(without, np.arange(m) * self.head, size)) if m else y
 
 
 def solve(stations: list[tuple[float, np.ndarray]], Z: float, N: np.ndarray):
     """Throughput (over N) and mean numbers (stations first) at populations `N` >= 1.
 
     `stations` are pairs of a positive demand and the capacities with 1, 2, .. present, the last one
-    holding from there on. Raises ArithmeticError where N is too unlikely at every rate: throughput
-    collapses, and either N or nearly none are stuck; always so with more than MANY customers.
+    holding from there on. Raises ValueError where that would take long, and ArithmeticError where N
+    is too unlikely at every rate: throughput collapses, and either N or nearly none are stuck.
     """
+    unit = max([Z, *(d / c.min() for d, c in stations)])
+    seconds = [np.maximum(d / c / unit, NOTHING) for d, c in stations]  # per completion, by number
     X, Q = np.empty(len(N)), np.empty((len(stations), len(N)))
-    top, left = int(N.max()), np.ones(len(N), dtype=bool)
-    first = Z + sum(d / c[0] for d, c in stations)
-    s = min([top / first, *(c[-1] / d for d, c in stations)])
+    top, left, work = int(N.max()), np.ones(len(N), dtype=bool), 0.0
+    s = min([top / (Z / unit + sum(t[0] for t in seconds)), *(1 / t[-1] for t in seconds)])
     step = 0  # a guess; then a rate at which tails do not grow much; then any
     while True:
-        inside = np.minimum(N, top)
-        P, numbers = _at_rate(s, stations, Z, top, inside)
-        here, before = P[inside], P[inside - 1]
-        at = left & (np.minimum(here, before) > LEAST)
-        np.multiply(s, np.divide(before, here, where=at, out=before), where=at, out=X)
-        for k, number in enumerate(numbers):
-            np.divide(number, here, where=at, out=Q[k])
-        left &= ~at
+        few = np.minimum(N[left], top)
+        series = [_series(s * t, top) for t in seconds]
+        thinking = _thinking(s * Z / unit, top)
+        order, apart = _order(series, len(few))
+        work += _work(series, thinking, order, len(few), top)
+        feasible("N", top, top * PRODUCTS / work, "with these stations it takes too many products")
+        here, before, numbers = _at_rate(series, thinking, order, apart, few)
+        at = np.minimum(here, before) > LEAST
+        into = np.flatnonzero(left)[at]
+        X[into] = s * (before[at] / here[at])
+        for k, number in numbers:
+            Q[k, into] = number[at] / here[at]
+        left[into] = False
         if not left.any():
-            return X, Q
+            return X / unit, Q
         largest = int(N[left].max())
         step = 1 if largest < top else step + 1
-        if step > 2 or (step == 2 and top > MANY):
+        if step > 2:
             raise ArithmeticError(f"N = {top} is too unlikely at any rate: throughput collapses")
         top = largest
-        s = _rate(stations, Z, top, GROWTH if step == 1 else inf)
+        s = _rate(seconds, Z / unit, top, GROWTH if step == 1 else inf)
 
 
-def _at_rate(s: float, stations: list[tuple[float, np.ndarray]], Z: float, top: int, N):
-    """Probabilities of 0 .. top customers in all under rate s, and what gives those of stations,
-    at populations `N`.
+def _order(series: list[Series], populations: int) -> tuple[list[int], int | None]:
+    """Stations in the order in which they are convolved, and the one that is kept apart."""
+    order = sorted(range(len(series)), key=lambda k: -series[k].reach)
+    few = order and populations <= max(16, len(series[order[0]].head) // 4)
+    return (order[1:], order[0]) if few else (order, None)
+
+
+def _work(series, thinking, order, populations: int, top: int) -> float:
+    """How many products `_at_rate` takes, at most."""
+    length = min(top + 1, len(thinking) + sum(series[k].reach for k in order))
+    heads = [len(series[k].head) for k in order]
+    varying = [m for m in heads if m]
+    halves = 1 + log2(len(varying)) if varying else 0
+    each = 2 * FILTER * len(heads) + (2 + halves) * sum(FILTER + m for m in varying)
+    rates = 2000 * sum(len(f.head) for f in series)  # a rate is searched for
+    return length * (each + 4 * populations * (1 + len(heads))) + 4 * FILTER * top + rates
+
+
+def _thinking(mean: float, top: int) -> np.ndarray:
+    """Probabilities of up to `top` customers who think, of all that think `mean` on average."""
+    few = min(top, int(mean + 37 * sqrt(mean) + 450))  # beyond, a Poisson term is < NOTHING
+    return _normalised(products(mean / np.arange(1, few + 1))) if mean > 0 else np.ones(1)
+
+
+def _at_rate(series, thinking, order, apart: int | None, N: np.ndarray):
+    """Probabilities of N customers and of one fewer in all, and of each station its number and
+    what gives the mean number there, times the probability of N.
     """
-    from scipy.signal import sosfilt
-
-    thinking = np.zeros(top + 1)
-    thinking[0] = 1.0
-    if Z > 0:
-        few = min(top, int(s * Z + 37 * sqrt(s * Z) + 450))  # beyond, a Poisson term is < NOTHING
-        thinking[: few + 1] = _normalised(products(s * Z / np.arange(1, few + 1)))
-    series = [_series(s * d / c, top) for d, c in stations]
-    varying = [k for k, f in enumerate(series) if len(f.head)]
-    sections = [[f.last, 0, 0, 1, -f.ratio, 0] for f in series if not len(f.head)]
-    P = base = sosfilt(sections, thinking) if sections else thinking
+    size = int(N.max()) + 1
+    base = thinking
+    fixed = [k for k in order if not len(series[k].head)]
+    varying = [k for k in order if len(series[k].head)]
+    for k in fixed:
+        base = series[k].convolved(base, size)
+    P = base
     for k in varying:
-        P = series[k].convolved(P)
+        P = series[k].convolved(P, size)
+    alone = series[apart].terms(size) if apart is not None else np.ones(1)
 
-    def numbers() -> Iterator[np.ndarray]:
-        without = dict(_without(base, series, varying))
-        if len(N) == 1:  # a filter gives all populations at once, a polynomial one of them sooner
-            ratios = np.array([f.ratio for f in series if not len(f.head)])
-            sums = iter(ratios * polynomials(P[: N[0]][::-1], ratios))
-        for k, f in enumerate(series):
-            if len(f.head):
-                yield f.number(without[k])[N]
-            elif len(N) == 1:
-                yield next(sums)
-            else:
-                yield filtered([0.0, f.ratio], f.ratio, P)[N]
+    def at(y: np.ndarray, n: np.ndarray, terms: np.ndarray = alone) -> np.ndarray:
+        """What is convolved with the series that is kept apart, at n of 0 or more."""
+        if apart is None:
+            return np.concatenate([y, np.zeros(size - len(y))])[n]
+        parts = ((y[: i + 1], terms[max(i + 1 - len(y), 0) : i + 1]) for i in n.tolist())
+        return np.array([some @ others[::-1] for some, others in parts])
 
-    return P, numbers()
+    def numbers() -> Iterator[tuple[int, np.ndarray]]:
+        found: dict[float, np.ndarray] = {}  # equal stations are one work
+        for k in fixed:
+            r = series[k].ratio
+            if r not in found:
+                found[r] = r * at(Series(series[k].head, 1.0, r).convolved(P, size), N - 1)
+            yield k, found[r]
+        for k, rest in _without(base, series, varying, size):
+            yield k, at(series[k].number(rest, size), N)
+        if apart is not None:
+            yield apart, at(P, N, np.arange(size) * alone)
+
+    return at(P, N), at(P, N - 1), numbers()
 
 
-def _without(g: np.ndarray, series: list[Series], among: list[int]):
+def _without(g: np.ndarray, series: list[Series], among: list[int], size: int):
     """Pairs (k, g convolved with all `among` but k): halves of the list share their work."""
     if len(among) == 1:
         yield among[0], g
@@ -137,12 +193,34 @@ def _without(g: np.ndarray, series: list[Series], among: list[int]):
         for mine, others in ((among[:half], among[half:]), (among[half:], among[:half])):
             rest = g
             for k in others:
-                rest = series[k].convolved(rest)
-            yield from _without(rest, series, mine)
+                rest = series[k].convolved(rest, size)
+            yield from _without(rest, series, mine, size)
+
+
+def _product(a: np.ndarray, b: np.ndarray, size: int) -> np.ndarray:
+    """The first terms of two series convolved."""
+    y = np.zeros(min(size, len(a) + len(b) - 1))
+    for i in range(0, min(len(b), size), BLOCK):
+        part = np.convolve(a[: size - i], b[i : i + BLOCK])[: len(y) - i]
+        y[i : i + len(part)] += part
+    return y
+
+
+def _sum(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The sum of two arrays of which one may be longer; it is changed."""
+    long, short = (a, b) if len(a) >= len(b) else (b, a)
+    long[: len(short)] += short
+    return long
+
+
+def _trimmed(y: np.ndarray) -> np.ndarray:
+    """`y` up to its last term that counts."""
+    return y if y[-1] > NOTHING else y[: max(1, len(y) - np.argmax(y[::-1] > NOTHING))]
 
 
 def _series(ratios: np.ndarray, top: int) -> Series:
     """Probabilities of up to `top` customers, from the ratios of neighbouring ones."""
+    ratios = np.maximum(ratios, NOTHING)
     m = len(ratios) - 1
     ratio = float(ratios[-1])
     if m < top and (top - m) * log(ratio) > GROWTH:
@@ -188,30 +266,19 @@ def filtered(b: list[float], ratio: float, g: np.ndarray) -> np.ndarray:
     return lfilter(b, [1.0, -ratio], g)
 
 
-def polynomials(p: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """p_0 + p_1 x + p_2 x^2 + ... at every x; in rows of a square, so that few powers do."""
-    m = isqrt(len(p)) + 1
-    square = np.zeros(m * m)
-    square[: len(p)] = p
-    place = np.arange(m)[:, None]
-    return ((square.reshape(m, m) @ x**place) * x ** (m * place)).sum(0)
-
-
-def _rate(stations: list[tuple[float, np.ndarray]], Z: float, N: int, growth: float) -> float:
+def _rate(seconds: list[np.ndarray], Z: float, N: int, growth: float) -> float:
     """Rate at which N customers are the mean, nearly: the likeliest to find N of them.
 
     No station holds more than N, so it may lie beyond a last capacity; but not so far that a tail
     grows by more than exp(growth).
     """
-    series = [
-        (np.concatenate([[0.0], np.cumsum(np.log(d / c[:-1]))]), d / c[-1]) for d, c in stations
-    ]
+    series = [(np.concatenate([[0.0], np.cumsum(np.log(t[:-1]))]), t[-1]) for t in seconds]
     highest = [N / Z] if Z else []
-    for d, c in stations:
-        highest.append(c[:N].max() / d * exp(GROWTH / N))
-        if len(c) <= N:
-            highest.append(c[-1] / d * exp(min(growth / (N - len(c) + 1), 700)))
-    low = log(N / (Z + N * sum(d / c.min() for d, c in stations))) - 1
+    for t in seconds:
+        highest.append(exp(GROWTH / N) / t[:N].min())
+        if len(t) <= N:
+            highest.append(exp(min(growth / (N - len(t) + 1), 700)) / t[-1])
+    low = log(N / (Z + N * sum(t.max() for t in seconds))) - 1
     high = log(min(highest))
     while high - low > 0.1 / N:
         u = (low + high) / 2
@@ -247,4 +314,4 @@ def _geometric_mean(a: float, n: int) -> float:
         return n - _geometric_mean(-a, n)
     if -(n + 1) * a < 1e-4:
         return n / 2
-    return 1 / expm1(-a) - (n + 1) / expm1(min(-(n + 1) * a, 700.0))
+    return 1 / expm1(min(-a, 700.0)) - (n + 1) / expm1(min(-(n + 1) * a, 700.0))

@@ -34,13 +34,13 @@ def erlang_b(a, c):
     near_peak = c * np.log1p((c - a) / a) - (c - a)
     stirling = (1 - (1 - 2 / (7 * c**2)) / (30 * c**2)) / (12 * c)
     B[left] = np.exp(-near_peak - stirling) / np.sqrt(2 * pi * c) / gammaincc(c + 1, a)
-    return B
+    return np.minimum(B, 1.0)  # which rounding exceeds
 
 
 def erlang_c(a, c):
     """Erlang C for c of at least 1, in a form in which nothing cancels at full load."""
     B = erlang_b(a, c)
-    return np.where(a < c, B / ((c - a) / c + a / c * B), 1.0)
+    return np.where(a < c, np.minimum(B / ((c - a) / c + a / c * B), 1.0), 1.0)
 
 
 def _series(a, c):
@@ -97,7 +97,11 @@ def mmck(lamda, S, c, K):
     B = erlang_b(a, c - 1)
     total, admitted = scale + B * rho * all_busy, scale + B * rho * below
     queue = B * all_busy * _truncated_mean(rho, places)
-    return B * rho * full / total, lamda * admitted / total, S / c * queue / admitted
+    return (
+        np.minimum(B * rho * full / total, 1.0),
+        lamda * admitted / total,
+        S / c * queue / admitted,
+    )
 
 
 def _geometric(r, n):

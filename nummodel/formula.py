@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from nummodel.arguments import a_figure, aligned, numbers
 from nummodel.jets import Jet
 from nummodel.nomenclature import quantity
 
@@ -26,7 +27,9 @@ class Formula:
 
     Called with numbers or arrays of any broadcastable shape it gives a float or a float array.
     Outside its validity it is `inf` or `nan`, as the mathematics has it. `valid` takes the
-    arguments by name and returns them as arrays, or raises where one makes no sense.
+    arguments by name and returns them as arrays, or raises where one makes no sense. With it, a
+    result out of the range of its quantity, or `nan`, is an ArithmeticError. A search looks where
+    nobody would: for it the law is `unchecked`.
     """
 
     def __init__(
@@ -110,8 +113,17 @@ class Formula:
 
     def __call__(self, *args, **kwargs):
         values = self.__signature__.bind(*args, **kwargs).arguments
-        if self._valid:
-            values = self._valid(values)
+        if not self._valid:
+            values = {n: numbers(n, v) for n, v in values.items()}
+            aligned(values)
+            return self.unchecked(**values)
+        values = self._valid(values)
+        value = self.unchecked(**values)
+        a_figure(self.__name__, np.asarray(value), values, *quantity(self.result)[3:])  # type: ignore[attr-defined]
+        return value
+
+    def unchecked(self, **values):
+        """The value at any arguments, whether they make sense or not."""
         shape = np.broadcast_shapes(*map(np.shape, values.values()))
         value = np.broadcast_to(self._value(**values), shape)
         return value.copy() if shape else float(value)
@@ -201,7 +213,9 @@ class Formula:
 
         quantities = [n for n in (*self.quantities, self.result) if n != name]
         called = f"{self.__name__}_{name}"  # type: ignore[attr-defined]
-        return Formula.made(name, body, quantities, called, meaning)
+        inverse = Formula.made(name, body, quantities, called, meaning)
+        inverse._valid = self._valid
+        return inverse
 
     @cache  # noqa: B019
     def is_scale(self, name: str) -> bool:

@@ -139,7 +139,7 @@ def grid(law: Formula, free: tuple[str, ...], given: Mapping[str, Any], X) -> di
     slopes: Any = ()
     if shapes:
         with np.errstate(all="ignore"):
-            slopes = np.abs(law.gradient(shapes)(**some) / law(**some)[:, None])
+            slopes = np.abs(law.gradient(shapes)(**some) / law.unchecked(**some)[:, None])
     axes = []
     for name, slope in zip(shapes, np.transpose(slopes), strict=True):
         low, high = quantity(name)[3:]
@@ -199,7 +199,7 @@ def _cheapest(law: Formula, free, given, points, X, w, log: bool, count: int) ->
 
     def misfit(part):
         """Squares left at some of the points, and the scale of each."""
-        curve = law(**values, **{n: points[n].ravel()[part, None] for n in shapes})
+        curve = law.unchecked(**values, **{n: points[n].ravel()[part, None] for n in shapes})
         with np.errstate(all="ignore"):
             if log:
                 errors = np.log(X / curve)

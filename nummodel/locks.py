@@ -29,17 +29,32 @@ Held against simulations of the protocols (`tests/protocol.py`, half-widths abou
 | sleeping, who is woken waits for one | -3 % to +16 % | worst with more threads than processors |
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import islice
+from math import isqrt, prod
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from nummodel.arguments import station, valid
+from nummodel.arguments import (
+    LARGEST,
+    aligned,
+    count,
+    feasible,
+    numbers,
+    positive,
+    station,
+    valid,
+)
 from nummodel.formula import formula
 from nummodel.queueing import while_stable
 
 #: Seconds per completion with n present, an array of any shape; n is a whole number.
 Grant = Callable[[int], Any]
+
+#: Threads of which one system is solved, one step for each; figures computed for a grid of systems,
+#: and products for the shards of a grid. Each takes a second or two.
+THREADS, FIGURES, PRODUCTS = 20_000, 10**8, 10**9
 
 
 class Contended(NamedTuple):
@@ -67,20 +82,23 @@ def solve(grant: Grant, N, Z, c=None) -> Contended:
     """
     given = valid({"N": N, "Z": Z} | ({} if c is None else {"c": c}))
     N, Z, c = np.broadcast_arrays(given["N"], given["Z"], given.get("c", np.inf))
+    most = int(N.max(initial=0))
+    systems = prod(aligned({"grant": _seconds(grant, 1), "N": N})) if most else 1
+    feasible("N", most, min(THREADS, FIGURES // max(systems, 1)), "one step for each thread")
     # With no more than n present: the probability `last` of n, the rate of grants, the number.
     last: Any = 1.0
     X: Any = 0.0
     Q: Any = 0.0
-    for n in range(1, int(N.max(initial=0)) + 1):
-        t = _seconds(grant, n)
-        running = np.clip(np.minimum(N - n + 1, c - (n > 1)), 0, None)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            arriving = last * running * t
-            last = np.where(arriving > 0, arriving / (arriving + Z), 0.0)
-            X = X + last * (1 / t - X)
-            Q = Q + last * (n - Q)
-    X, Q, N = np.broadcast_arrays(X, Q, N)
-    with np.errstate(invalid="ignore"):
+    with np.errstate(all="ignore"):
+        for n in range(1, most + 1):
+            t = _seconds(grant, n)
+            entering = last * np.maximum(np.minimum(N - n + 1, c - (n > 1)), 0)
+            left = np.where(entering > 0, Z / (entering * t + Z), 1.0)  # no more than n - 1
+            rate = np.where(entering > 0, entering / (entering * t + Z), 0.0)
+            last = rate * t
+            X = X * left + rate
+            Q = Q * left + last * n
+        X, Q, N = np.broadcast_arrays(X, Q, N)
         share = np.where(N > 0, Q / N, 0.0)
     return Contended(*(v.copy() if v.ndim else float(v) for v in (X, Q, share)))
 
@@ -111,8 +129,11 @@ def queue_grant(n, S, h=0.0, h_remote=0.0, nodes=1):
 
     Mellor-Crummey and Scott (1991), Algorithms for scalable synchronization on shared-memory
     multiprocessors.
+
+    Raises ValueError, as all of these grants do, where nodes are more than one and a hand-over
+    across them, `h_remote`, takes less than one inside: where it was not given.
     """
-    return S + h + (h_remote - h) * (1 - 1 / nodes) + 0 * n
+    return S + h + _further(h, h_remote, nodes) * (1 - 1 / nodes) + 0 * n
 
 
 @station
@@ -142,8 +163,8 @@ def tas_grant(n, S, h=0.0, h_remote=0.0, nodes=1, h_waiter=0.0):
     >>> tas_grant(n=11, S=1.0, h_waiter=0.1) == ticket_grant(n=11, S=1.0, h_waiter=0.1)
     True
     """
-    crossings = nodes * (1 - (1 - 1 / nodes) ** n) - nodes**-n
-    return S + h + (h_remote - h) * crossings + h_waiter * (n - 1)
+    crossings = -nodes * np.expm1(n * np.log1p(-1 / nodes)) - nodes**-n
+    return S + h + _further(h, h_remote, nodes) * crossings + h_waiter * (n - 1)
 
 
 @station
@@ -162,7 +183,20 @@ def cohort_grant(n, S, h=0.0, h_remote=0.0, nodes=1, batch=100):
     """
     waiters = np.maximum(n - 1, 1)  # with nobody waiting, whoever comes next may be anywhere
     elsewhere, here = (1 - 1 / nodes) ** waiters, nodes**-waiters
-    return S + h + (h_remote - h) * (elsewhere + (1 - elsewhere - here) / batch)
+    return S + h + _further(h, h_remote, nodes) * (elsewhere + (1 - elsewhere - here) / batch)
+
+
+def _further(h, h_remote, nodes):
+    """What a hand-over takes longer across nodes than inside; of no matter with one node."""
+    less = (nodes > 1) & (h_remote < h)
+    if np.any(less):
+        at = np.argmax(less)
+        found, inside = (np.broadcast_to(v, np.shape(less)).flat[at] for v in (h_remote, h))
+        raise ValueError(
+            f"h_remote is {found:g}, expected at least h, {inside:g}: with several nodes a "
+            "hand-over across them has to be given"
+        )
+    return np.where(nodes > 1, h_remote - h, 0.0)
 
 
 # --- other ways out ---------------------------------------------------------------------------
@@ -175,28 +209,29 @@ def sharded_grant(grant: Grant, m, N: int) -> Grant:
     array beside the arrays of `grant`.
 
     >>> shards = sharded_grant(lambda n: 1.0, m=[1, 2, 1000], N=80)
-    >>> solve(shards, N=80, Z=9.0).share.round(3)
-    array([0.888, 0.779, 0.101])
+    >>> solve(shards, N=80, Z=9.0).share.round(2)
+    array([0.89, 0.78, 0.1 ])
 
     With one present there is no one to meet: shards(1) is grant(1), whatever m.
     """
-    given = valid({"m": m, "N": N})
-    m = given["m"].astype(int)
+    N, m = count("N", N, most=THREADS), valid({"m": m})["m"].astype(int)
+    bits = int(m.max(initial=1)).bit_length()
+    work = bits * max(prod(aligned({"grant": _seconds(grant, 1), "m": m})), 1)
+    feasible("N", N, isqrt(PRODUCTS // work), f"N x N products, {work:,} times")
     t = np.stack(np.broadcast_arrays(m, *(_seconds(grant, n) for n in range(1, N + 1)))[1:])
-    # Terms of G(n) x^n with x such that the last two of m stations are about alike.
-    x = 1 / (t.max(axis=0) * (1 + (m - 1) / N))
-    power = np.concatenate([np.ones((1, *t.shape[1:])), np.cumprod(t * x, axis=0)])
+    x, power = _scaled(t, m)
     G = np.zeros_like(power)
     G[0] = 1.0
-    for bit in range(int(m.max()).bit_length()):
-        if bit:
-            power = _convolved(power, power)
-        G = np.where(m >> bit & 1, _convolved(G, power), G)
+    with np.errstate(all="ignore"):
+        for bit in range(bits):
+            if bit:
+                power = _convolved(power, power)
+            G = np.where(m >> bit & 1, _convolved(G, power), G)
     if not (np.isfinite(G) & (G > 0)).all():
         raise ArithmeticError(f"N is {N} and m up to {m.max()}: beyond what floats can hold")
     # Each of the m is chosen with 1/m: as demands, all of the terms times m^-n.
     times = G[1:] / G[:-1] / x / m
-    return lambda n: times[n - 1]
+    return lambda n: times[count("n", n, most=N) - 1]
 
 
 def fewest_shards(grant: Grant, N: int, Z, share):
@@ -205,11 +240,44 @@ def fewest_shards(grant: Grant, N: int, Z, share):
     >>> fewest_shards(lambda n: 1.0, N=80, Z=9.0, share=[0.5, 0.2, 0.1])
     array([ 5., 13., inf])
     """
-    share = valid({"share": share})["share"]
-    m = np.arange(1, N + 1).reshape(-1, *(1,) * share.ndim)
-    enough = solve(sharded_grant(grant, m, N), N, Z).share <= share
-    fewest = np.where(enough.any(axis=0), 1.0 + enough.argmax(axis=0), np.inf)
-    return fewest if share.ndim else float(fewest)
+    N, given = count("N", N, most=THREADS), valid({"Z": Z, "share": share})
+    systems = aligned({"grant": _seconds(grant, 1)} | given)
+    most = round((6 * PRODUCTS / max(prod(systems), 1)) ** (1 / 3))
+    feasible("N", N, most, "N x N products for each of N shards")
+    t = np.stack(np.broadcast_arrays(*(_seconds(grant, n) for n in range(1, N + 1))))
+    fewest, tried, sharded = np.full(systems, np.inf), 0, _one_by_one(t)
+    while tried < N and np.isinf(fewest).any():
+        some = list(islice(sharded, 16 + tried))
+        if not some:
+            raise ArithmeticError(f"N is {N}, and for {tried} shards that is more than floats hold")
+        times = np.stack(some, axis=1)
+        times = times.reshape(N, len(some), *(1,) * (len(systems) - t[0].ndim), *t.shape[1:])
+        share = solve(lambda n: times[n - 1], N, given["Z"]).share  # noqa: B023 (called here)
+        enough = np.broadcast_to(share <= given["share"], (len(some), *systems))
+        found = np.isinf(fewest) & enough.any(axis=0)
+        fewest = np.where(found, 1.0 + tried + enough.argmax(axis=0), fewest)
+        tried += len(some)
+    return fewest if fewest.ndim else float(fewest)
+
+
+def _scaled(t: np.ndarray, m) -> tuple[Any, np.ndarray]:
+    """x, and the terms of one of m locks times x^n, n = 0 .. N: the last two of all m are alike."""
+    x = 1 / (t.max(axis=0) * (1 + (m - 1) / len(t)))
+    return x, np.concatenate([np.ones((1, *t.shape[1:])), np.cumprod(t * x, axis=0)])
+
+
+def _one_by_one(t: np.ndarray) -> Iterator[np.ndarray]:
+    """The grants of 1, 2, .. N locks together, as far as floats hold them; those of one are `t`."""
+    place = np.arange(len(t) + 1.0).reshape(-1, *(1,) * (t.ndim - 1))
+    G, before = np.where(place == 0, np.full(t.shape[1:], 1e-290), 0.0), 1 / t.max(axis=0)
+    for m in range(1, len(t) + 1):
+        x, power = _scaled(t, m)
+        G, before = G * (x / before) ** place, x
+        rows = zip(G.reshape(len(G), -1).T, power.reshape(len(G), -1).T, strict=True)
+        G = np.transpose([np.convolve(*row)[: len(G)] for row in rows]).reshape(G.shape)
+        if not (np.isfinite(G) & (G > 0)).all():
+            return
+        yield G[1:] / G[:-1] / x / m
 
 
 @station
@@ -228,11 +296,19 @@ def shared_grant(n, S, w):
     >>> round(1 / shared_grant(n=10_000, S=1.0, w=0.01), 2)
     17.84
     """
-    q, n_max = 1 - w, int(np.max(n, initial=1))
-    series, term = np.zeros(np.broadcast_shapes(n.shape, w.shape)), 1.0
-    for j in range(1, n_max):
-        term = term * q
-        series = series + np.where(j < n, term / j, 0.0)
+    from scipy.special import exp1
+
+    q, few = 1 - w, np.arange(1, 64)
+    series = ((few < n[..., None]) * q[..., None] ** few / few).sum(-1)
+    fall = -np.log1p(-w)
+
+    def from_on(n):
+        """Sum of q^j/j from j = n on, by Euler and Maclaurin to 14 digits."""
+        last, a = q**n / n, fall + 1 / n
+        third = fall * (fall * (fall + 3 / n) + 6 / n**2) + 6 / n**3
+        return exp1(fall * n) + last / 2 + last * a / 12 - last * third / 720
+
+    series = series + np.where((n > 64) & (w > 0) & (w < 1), from_on(64.0) - from_on(n), 0.0)
     return S * (w * (1 + series) + q**n / n)
 
 
@@ -247,6 +323,7 @@ def delegated(N, Z, S, h) -> Contended:
     """
     given = valid({"N": N, "Z": Z, "S": S, "h": h})
     N, Z, S, h = (given[name] for name in "NZSh")
+    positive("S + h", S + h)
     return solve(lambda n: S + h, np.maximum(N - 1, 0), Z + h)
 
 
@@ -295,20 +372,26 @@ def switch_break_even(N, c, Z, S):
     from scipy.optimize.elementwise import find_root
 
     given = valid({"N": N, "c": c, "Z": Z, "S": S})
+    feasible("N", given["N"].max(initial=0), THREADS / 20, "a system of N is solved many times")
+    for name in "NS":
+        positive(name, given[name])
     N, c, Z, S = np.broadcast_arrays(*(given[name] for name in "NcZS"))
     spinning = solve(lambda n: S, np.minimum(N, c), Z).X
 
-    def gain(switch, N, c, Z, S, spinning):
-        return solve(lambda n: blocking_grant(n, S, switch), N, Z, c).X - spinning
+    def gain(switch, N, c, Z, S, spinning):  # the switch is in units of a spinners' cycle
+        return solve(lambda n: S + switch / spinning * (n > 1), N, Z, c).X / spinning - 1
 
-    even = find_root(gain, (0.0, 1 / spinning), args=(N, c, Z, S, spinning))
-    return np.where(even.success, even.x, 0.0)[()]
+    with np.errstate(all="ignore"):
+        unit = find_root(gain, (0.0, 1.0), args=(N, c, Z, S, spinning), tolerances={"xatol": 1e-15})
+        return np.where(unit.success, unit.x / spinning, 0.0)[()]
 
 
 def _seconds(grant: Grant, n: int) -> np.ndarray:
     """The grant with n present, checked."""
-    t = np.asarray(grant(n), dtype=float)
-    if not (np.isfinite(t) & (t > 0)).all():
+    if not callable(grant):
+        raise ValueError(f"grant is {grant!r}, expected a function of the number present")
+    t = numbers("grant", grant(n))
+    if not ((t > 0) & (t <= LARGEST)).all():
         raise ValueError(f"grant is {t} with {n} present, expected positive seconds")
     return t
 

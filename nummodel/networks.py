@@ -17,11 +17,15 @@ from typing import Any
 import numpy as np
 
 from nummodel import classes, convolution
+from nummodel.arguments import LARGEST as HIGHEST
+from nummodel.arguments import count, numbers, valid
 
 #: Several classes are solved exactly up to this many terms, some seconds of work.
 LARGEST = 300_000_000
-#: Most customers, or servers of a station: what fits in memory.
-MANY = 100_000_000
+#: Most customers, or servers of a station.
+MANY = 10_000_000
+#: A demand that is smaller than this times the largest holds nobody up.
+NEGLIGIBLE = 1e-200
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +65,7 @@ class Solution:
         frame = pd.DataFrame(last).rename_axis("station")
         X, R = (np.atleast_1d(v)[-1] for v in (self.X, self.R))
         said = f"X = {X:.4g}, R = {R:.4g}; fullest: station {frame['rho'].idxmax()}"
+        said += "" if self.exact else "; not exact: Schweitzer's approximation"
         return f"{frame.to_html(float_format='{:.4g}'.format)}<p>{said}</p>"
 
 
@@ -69,10 +74,7 @@ def queue(D, servers: int = 1) -> Station:
 
     Raises ValueError for a demand that is negative or not finite, and for fewer than one server.
     """
-    count = _numbers("servers", servers)
-    if count.ndim or not 1 <= count <= MANY or count != np.rint(count):
-        raise ValueError(f"servers is {servers}, expected a whole number from 1 to {MANY:,}")
-    return Station(_demands(D), np.arange(1.0, float(count) + 1))
+    return Station(_demands(D), np.arange(1.0, count("servers", servers, most=MANY) + 1))
 
 
 def delay(D) -> Station:
@@ -92,8 +94,9 @@ def load_dependent(D, capacity: Sequence[float]) -> Station:
 
     Raises ValueError for a capacity that is not positive and finite.
     """
-    values = _numbers("capacity", capacity)
-    if values.ndim != 1 or not len(values) or not (np.isfinite(values) & (values > 0)).all():
+    values = numbers("capacity", capacity)
+    good = (values >= 1 / HIGHEST) & (values <= HIGHEST)
+    if values.ndim != 1 or not 1 <= len(values) <= MANY or not good.all():
         raise ValueError(f"capacity is {capacity}, expected positive numbers, one per customer")
     held = np.flatnonzero(values != values[-1])
     return Station(_demands(D), values[: held[-1] + 2 if len(held) else 1])
@@ -141,8 +144,11 @@ def solve(stations: Sequence[Station], N, Z=0.0) -> Solution:
         return _solution(stations, D, each, Z, X, R_k, exact=True)
     counts = _counts(N)
     n = counts.ravel()
-    busy = [k for k, s in enumerate(stations) if s.capacity is not None and D[k] > 0]
-    waits = Z + sum(d for d, s in zip(D, stations, strict=True) if s.capacity is None)
+    alone = D / np.array([1.0 if s.capacity is None else s.capacity[0] for s in stations])
+    longest = D / np.array([1.0 if s.capacity is None else s.capacity.min() for s in stations])
+    held_up = _queues(stations) & (longest > NEGLIGIBLE * max(Z, longest.max()))
+    busy = np.flatnonzero(held_up).tolist()
+    waits = Z + D[~_queues(stations)].sum()
     X, Q = np.zeros(n.size), np.zeros((len(stations), n.size))
     some: Any = slice(None) if n.all() else n > 0
     if n.any():
@@ -150,9 +156,7 @@ def solve(stations: Sequence[Station], N, Z=0.0) -> Solution:
         X[some], numbers = convolution.solve(queues, waits, n[some])
         for k, number in zip(busy, numbers, strict=True):
             Q[k, some] = number
-    for k, station in enumerate(stations):
-        if station.capacity is None:
-            Q[k] = X * D[k]
+    Q[~held_up] = np.multiply.outer(alone[~held_up], X)
     most = np.array([inf if s.capacity is None else s.capacity.max() for s in stations])
     rho = np.multiply.outer(D / most, X)
     _check(n, Q, X * Z, rho)
@@ -165,6 +169,7 @@ def solve(stations: Sequence[Station], N, Z=0.0) -> Solution:
     return Solution(_plain(shaped(X)), _plain(R), shaped(R_k), shaped(Q), shaped(rho))
 
 
+@np.errstate(all="ignore")
 def schweitzer(stations: Sequence[Station], N: tuple[int, ...], Z=0.0) -> Solution:
     """Several classes, approximately: for any populations, mostly in a few hundred steps.
 
@@ -185,8 +190,8 @@ def schweitzer(stations: Sequence[Station], N: tuple[int, ...], Z=0.0) -> Soluti
     >>> schweitzer([queue([1.0]), queue([2.0])], (1,), Z=1.0).X.round(12)
     array([0.25])
 
-    Raises ValueError as `solve` does, and ArithmeticError if 300,000 steps do not settle it: with
-    very many customers and bottlenecks that are nearly alike.
+    Raises ValueError as `solve` does, and ArithmeticError if 300,000 steps, or fewer of a large
+    network, do not settle it: with very many customers and bottlenecks that are nearly alike.
     """
     D, Z, several = _network(stations, Z)
     if not several:
@@ -208,9 +213,7 @@ def open_network(stations: Sequence[Station], lamda) -> Solution:
     array([0.466667, 2.052632,      inf])
     """
     D, _, several = _network(stations, 1.0)
-    rates = _numbers("lamda", lamda)
-    if not (np.isfinite(rates) & (rates >= 0)).all():
-        raise ValueError(f"lamda is {lamda}, expected rates that are not negative")
+    rates = valid({"lamda": lamda})["lamda"]
     if several and rates.shape != D.shape[1:]:
         raise ValueError(f"lamda is {lamda}, expected {D.shape[1]} rates, one per class")
     R_k, rho = np.zeros((2, len(D), *rates.shape))
@@ -271,12 +274,10 @@ def _network(stations: Sequence[Station], Z) -> tuple[np.ndarray, Any, bool]:
     shapes = {np.shape(s.D) for s in stations}
     if len(shapes) > 1:
         raise ValueError("stations differ in their number of classes: give each one D per class")
-    D, think = np.array([s.D for s in stations]), _numbers("Z", Z)
+    D, think = np.array([s.D for s in stations]), valid({"Z": Z})["Z"]
     several = D.ndim == 2
     if think.ndim and think.shape != D.shape[1:]:
         raise ValueError(f"Z is {Z}, expected a number{', or one per class' if several else ''}")
-    if not (np.isfinite(think) & (think >= 0)).all():
-        raise ValueError(f"Z is {Z}, expected a think time that is finite and not negative")
     if not (D.sum(0) + think > 0).all():
         raise ValueError("stations have no demand and Z is 0: nothing takes any time")
     if several and any(s.capacity is not None and len(s.capacity) > 1 for s in stations):
@@ -287,25 +288,16 @@ def _network(stations: Sequence[Station], Z) -> tuple[np.ndarray, Any, bool]:
     return D, np.broadcast_to(think, D.shape[1:]) if several else float(think), several
 
 
-def _numbers(name: str, value) -> np.ndarray:
-    """An argument as an array. Raises ValueError, naming it, for what is no number."""
-    try:
-        return np.array(value, dtype=float)
-    except (TypeError, ValueError):
-        raise ValueError(f"{name} is {value!r}, expected a number or several") from None
-
-
 def _demands(D) -> Any:
-    values = _numbers("D", D)
-    if values.ndim > 1 or not values.size or not (np.isfinite(values) & (values >= 0)).all():
-        raise ValueError(f"D is {D}, expected a demand that is finite and not negative, or several")
+    values = valid({"D": D})["D"]
+    if values.ndim > 1 or not values.size:
+        raise ValueError(f"D is {D}, expected a demand, or a list of one per class")
     return values if values.ndim else float(values)
 
 
 def _counts(N) -> np.ndarray:
-    numbers = _numbers("N", N)
-    whole = (numbers >= 0) & (numbers <= MANY) & (np.floor(numbers) == numbers)
-    if not numbers.size or not whole.all():
+    numbers = valid({"N": N})["N"]
+    if not numbers.size or (numbers > MANY).any():
         raise ValueError(f"N is {N}, expected whole numbers from 0 to {MANY:,}")
     return numbers.astype(int)
 

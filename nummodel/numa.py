@@ -19,9 +19,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nummodel import queueing
-from nummodel.arguments import continuous, count, station, valid
+from nummodel.arguments import continuous, count, indices, numbers, station, valid
 from nummodel.formula import formula
 
+#: Most nodes that data are placed on: tables have a row and a column for each.
+NODES = 1000
 #: Bytes that one access to memory moves: a cache line.
 LINE = 64
 
@@ -84,10 +86,9 @@ def striped(nodes: int, over: Sequence[int] | None = None) -> np.ndarray:
     >>> striped(4), striped(4, over=[0])
     (array([0.25, 0.25, 0.25, 0.25]), array([1., 0., 0., 0.]))
     """
-    count("nodes", nodes)
-    where = np.arange(nodes) if over is None else np.asarray(over)
-    known = where.dtype.kind in "iu" and np.isin(where, np.arange(nodes)).all()
-    if where.ndim != 1 or not len(where) or not known:
+    nodes = count("nodes", nodes, most=NODES)
+    where = indices("over", np.arange(nodes) if over is None else over, nodes, "nodes")
+    if where.ndim != 1 or not len(where):
         raise ValueError(f"over is {over!r}, expected a list of nodes from 0 to {nodes - 1}")
     row = np.zeros(nodes)
     row[where] = 1 / len(np.unique(where))
@@ -96,14 +97,12 @@ def striped(nodes: int, over: Sequence[int] | None = None) -> np.ndarray:
 
 def replicated(nodes: int) -> np.ndarray:
     """One item, which nobody writes, with a copy on every node."""
-    count("nodes", nodes)
-    return np.ones(nodes)
+    return np.ones(count("nodes", nodes, most=NODES))
 
 
 def partitioned(nodes: int) -> np.ndarray:
     """As many items as nodes, each on its own: one row an item."""
-    count("nodes", nodes)
-    return np.eye(nodes)
+    return np.eye(count("nodes", nodes, most=NODES))
 
 
 class Mix(NamedTuple):
@@ -141,7 +140,7 @@ def mix(access, copies) -> Mix:
     Raises ValueError for shapes that do not fit, negative figures, shares above one or adding up to
     less than one, and a system that accesses nothing.
     """
-    A, P = _figures("access", access), _figures("copies", copies)
+    A, P = numbers("access", access), numbers("copies", copies)
     if A.ndim != 2 or P.ndim != 2 or A.shape != P.T.shape:
         raise ValueError(
             f"copies has the shape {P.shape} and access {A.shape}, expected items x nodes and "
@@ -160,13 +159,6 @@ def mix(access, copies) -> Mix:
         by_node = np.where(A.any(1), far.sum(1) / A.sum(1), 0.0)
     served = near.sum(1) + each.sum(0) @ P - (each * P.T).sum(1)
     return Mix(float(far.sum()), by_node, served)
-
-
-def _figures(name: str, table: Any) -> np.ndarray:
-    try:
-        return np.asarray(table, dtype=float)
-    except (TypeError, ValueError):
-        raise ValueError(f"{name} is {table!r}, expected a table of numbers") from None
 
 
 # --- memory under load ------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from nummodel.arguments import continuous
 from nummodel.formula import formula
 
 
-@formula("Q")
+@formula("Q", continuous)
 def little_population(X, R):
     """Mean number present, by Little's law, in any system that loses no work.
 
@@ -26,7 +26,7 @@ def little_population(X, R):
     return X * R
 
 
-@formula("rho")
+@formula("rho", continuous)
 def utilisation(X, D, c):
     """Utilisation of each of `c` servers when a transaction takes `D` seconds of one of them.
 
@@ -42,7 +42,7 @@ demand = utilisation.solved_for("D", "Service demand of one transaction: the uti
 throughput_at = utilisation.solved_for("X", "Throughput at a utilisation: the utilisation law.")
 
 
-@formula("X_full")
+@formula("X_full", continuous)
 def full_throughput(X, rho):
     """Throughput at utilisation 1, if the demand per transaction stayed as it is: c/D.
 
@@ -55,7 +55,7 @@ def full_throughput(X, rho):
     return X / rho
 
 
-@formula("R")
+@formula("R", continuous)
 def interactive_response(N, X, Z):
     """Response time of N customers who think for Z: what is left of a cycle, N/X - Z.
 

@@ -26,12 +26,12 @@ leave more open: with ten and a nearly idle lock the middle on eight nodes may b
 """
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from nummodel import locks
-from nummodel.arguments import valid
+from nummodel.arguments import LARGEST, count, feasible, numbers, valid
 
 GRANTS = {
     "queue": locks.queue_grant,
@@ -48,6 +48,8 @@ NOISE = 0.02
 GAIN = (1 + NOISE, 1 + 3 * NOISE)
 #: Values of N_sat that are tried; an end of a range may lie between two, and is then off by 0.5 %.
 POINTS = 200
+#: Threads of a node times nodes, and times what it takes to read a node: a second or two.
+WORK = 6000
 
 
 class Ratio(NamedTuple):
@@ -88,13 +90,10 @@ def outlook(
     Raises ValueError for a throughput that is not positive or that even a full lock cannot reach,
     an unknown lock or no queue lock, fewer than two threads, and anything that is not one number.
     """
-    x = _throughputs(X)
-    for name, value in (("N", N), ("nodes", nodes), ("h", h), ("h_remote", h_remote)):
-        if np.ndim(value):
-            raise ValueError(f"{name} is {value!r}, expected one number")
-    valid({"N": N, "nodes": nodes, "h": h, "h_remote": h_remote})
-    if N < 2:
-        raise ValueError(f"N is {N}, expected at least 2: one thread waits for nobody")
+    x, (h, h_remote) = _throughputs(X), (_one("h", h), _one("h_remote", h_remote))
+    N, nodes = _threads(N), count("nodes", nodes)
+    most = WORK // N - 8
+    feasible("nodes", nodes, most, f"{N} threads on each")
     if not 0 < h <= h_remote:
         raise ValueError(f"h is {h}, expected more than 0 and at most h_remote, {h_remote}")
     if max(x.values()) * h > 1:
@@ -128,16 +127,27 @@ def outlook(
 
 def _throughputs(X: Mapping[str, float]) -> dict[str, float]:
     """X as floats, checked."""
-    if "queue" not in X or not set(X) <= set(GRANTS):
-        raise ValueError(f"X has {', '.join(X)}; expected queue and any of {', '.join(GRANTS)}")
-    for name, value in X.items():
-        try:
-            good = 0 < float(value) < np.inf
-        except (TypeError, ValueError):
-            good = False
-        if not good:
-            raise ValueError(f"X[{name!r}] is {value!r}, expected a positive number")
-    return {name: float(value) for name, value in X.items()}
+    if not isinstance(X, Mapping) or "queue" not in X or not set(X) <= set(GRANTS):
+        found = ", ".join(map(str, X)) if isinstance(X, Mapping) else repr(X)
+        raise ValueError(f"X has {found}; expected queue and any of {', '.join(GRANTS)}")
+    return {name: _one(f"X[{name!r}]", value) for name, value in X.items()}
+
+
+def _one(name: str, value: Any) -> float:
+    """A number that is measured: its reciprocal is one, too."""
+    found = numbers(name, value)
+    if found.ndim or not 1 / LARGEST <= found <= LARGEST:
+        raise ValueError(f"{name} is {value!r}, expected one positive number")
+    return float(found)
+
+
+def _threads(N: Any) -> int:
+    """N, checked: as many as are read in a second or two."""
+    number = count("N", N)
+    if number < 2:
+        raise ValueError(f"N is {N}, expected at least 2: one thread waits for nobody")
+    feasible("N", number, WORK // 10, "a grid of systems of N is solved many times")
+    return number
 
 
 class Reading(NamedTuple):
@@ -159,7 +169,11 @@ def reading(X: Mapping[str, float], N: int, h: float, N_sat, full: float = 0.0) 
     >>> reading({"queue": 1.0, "tas": 0.8}, N=11, h=0.025, N_sat=[1.0]).cost["tas"].round(9)
     array([0.025])
     """
-    N_sat = np.asarray(N_sat, dtype=float)
+    N, h, N_sat = _threads(N), _one("h", h), valid({"N_sat": N_sat})["N_sat"]
+    if N_sat.ndim != 1 or (N_sat < 1).any():
+        raise ValueError(f"N_sat is {N_sat}, expected a list of numbers of at least 1")
+    if np.ndim(full) or not 0 <= numbers("full", full) <= 1:
+        raise ValueError(f"full is {full!r}, expected a number from 0 to 1")
     S = locks.solve(lambda n: 1.0, N, N_sat - 1).X / X["queue"]  # Z is N_sat - 1 times S
     Z, cost, misfit = (N_sat - 1) * S, {}, np.zeros(len(S))
     measured = {name: min(X[name], X["queue"]) for name in WAITERS if name in X}
@@ -182,8 +196,8 @@ def _waiter_cost(X: float, N: int, S: np.ndarray, Z: np.ndarray) -> np.ndarray:
     """What each waiter must add to the hold time so that the throughput is X: from 0 to S."""
     from scipy.optimize.elementwise import find_root
 
-    def faster(cost, S, Z):
-        return _with_waiters(cost, N, S, Z) - X
+    def faster(share, S, Z):  # the cost as a share of the hold time
+        return _with_waiters(share * S, N, S, Z) / X - 1
 
-    even = find_root(faster, (0.0, S), args=(S, Z))
-    return np.where(even.success, even.x, np.where(faster(S, S, Z) > 0, S, 0.0))
+    even = find_root(faster, (0.0, 1.0), args=(S, Z), tolerances={"xatol": 1e-15})
+    return S * np.where(even.success, even.x, np.where(faster(1.0, S, Z) > 0, 1.0, 0.0))

@@ -21,15 +21,31 @@ Where 12 processors share 3 real ones in turn, which makes times away regular, i
 (u = 0.3) and +1 % (u = 1) at rho = 0.1, by a simulation whose half-width is a tenth of the share.
 """
 
+import numpy as np
+
 from nummodel.arguments import continuous
 from nummodel.formula import formula
 
 
 def _some(values):
-    """The arguments, checked; a cap c need not be whole, and N is one at least."""
+    """The arguments, checked; a cap c need not be whole, N is one at least, and the lock is held
+    no longer than there is time.
+    """
     given = continuous(values)
     if (given["N"] < 1).any():
         raise ValueError(f"N is {given['N'].min():g}, expected a number of at least 1")
+    real = np.minimum(given["N"], given["c"])
+    asked = "lamda" if "lamda" in given else "v"
+    with np.errstate(all="ignore"):
+        each = 1.0 if asked == "lamda" else _at_cap(**given | {"c": real})
+        in_use = given[asked] * each * given["S"] * given["N"] / real
+    if (in_use > 1 + 1e-9).any():
+        found = np.broadcast_to(given[asked], in_use.shape)[in_use > 1][0]
+        raise ValueError(
+            f"{asked} is {found:g}, expected so few requests that the lock, held for S and for "
+            f"absences of its holder, is in use at most all of the time: here {in_use.max():.3g} "
+            "times that"
+        )
     return given
 
 
@@ -46,6 +62,8 @@ def spin(N, lamda, c, S, nu):
     array([0.08719, 0.02706, 0.     ])
     >>> spin(N=8, lamda=3e4, c=8, S=1e-6, nu=1.0)  # a real one for each
     0.0
+
+    Raises ValueError for more requests than the lock can serve, one every S N/c.
     """
     import sympy as sp
 
@@ -66,8 +84,11 @@ def throughput(N, c, D0, g, S, v):
     >>> throughput(N=[6, 12], c=6, D0=1e-3, g=2, S=1e-6, v=[[10], [0]]).round(1)
     array([[ 6000. , 10810.8],
            [ 6000. , 12000. ]])
+
+    Raises ValueError where not the cap but the lock would be the limit: v X S N/c above 1.
     """
-    return _at_cap(N, c, D0, g, S, v) * N / _real(N, c)
+    real = _real(N, c)
+    return _at_cap(N, real, D0, g, S, v) * N / real
 
 
 @formula("spin", _some)
@@ -77,8 +98,11 @@ def spin_at_cap(N, c, D0, g, S, v):
 
     >>> spin_at_cap(N=12, c=6, D0=1e-3, g=2, S=1e-6, v=10)
     0.0495...
+
+    Raises ValueError as `throughput` does.
     """
-    return (1 - 1 / N) * v * _at_cap(N, c, D0, g, S, v) * S * (N / _real(N, c) - 1)
+    real = _real(N, c)
+    return (1 - 1 / N) * v * _at_cap(N, real, D0, g, S, v) * S * (N / real - 1)
 
 
 def _real(N, c):
@@ -89,6 +113,7 @@ def _real(N, c):
 
 
 def _at_cap(N, c, D0, g, S, v):
-    """Transactions per second: c = X (D0 + g c/N Q/X) with Q of `spin_at_cap`, solved for X."""
-    u = _real(N, c)
-    return u / (D0 + g * (u / N) * (N - 1) * v * S * (N / u - 1))
+    """Transactions per second: c = X (D0 + g c/N Q/X) with Q of `spin_at_cap`, solved for X; no
+    more real processors than logical ones.
+    """
+    return c / (D0 + g * (c / N) * (N - 1) * v * S * (N / c - 1))

@@ -14,8 +14,11 @@ from math import log
 import numpy as np
 
 from nummodel import erlang
-from nummodel.arguments import station, valid
+from nummodel.arguments import feasible, station, valid
 from nummodel.formula import formula
+
+#: Threads of a repairman's shop, one step for each, and figures for a grid of shops: some seconds.
+THREADS, FIGURES = 100_000, 10**8
 
 
 def while_stable(rho, value):
@@ -240,9 +243,12 @@ def allen_cunneen_waiting(W_mmc, cv2_a, cv2):
 
 @station
 def ggc_waiting(lamda, S, c, cv2_a, cv2):
-    """G/G/c: mean wait by Allen and Cunneen; with cv2_a = 1 it is M/G/c, with c = 1 Kingman's.
+    """G/G/c: mean wait by Allen and Cunneen; with cv2_a = 1 it is M/G/c.
 
     `cv2_a` and `cv2` are variance over mean squared, of the times between arrivals and of service.
+    With c = 1 it is S rho/(1 - rho) (cv2_a + cv2)/2, which many call Kingman's formula. It is not
+    his bound (1962, Some inequalities for the queue GI/G/1, Biometrika 49), which has cv2_a/rho^2
+    in the place of cv2_a: where arrivals come in batches the wait may be many times this one.
 
     >>> ggc_waiting(1.8, 1.0, 2, cv2_a=[0, 1, 1], cv2=[0, 0, 1])
     array([0.        , 2.13157895, 4.26315789])
@@ -336,6 +342,8 @@ def repairman_waiting(N, S, c, Z):
     # With n present: the probability `last`, and the means that `busy` and `queue` would have if
     # no more than n could be. Everything stays positive and below N, so nothing can go wrong.
     last, busy, queue = np.ones(N.shape), np.zeros(N.shape), np.zeros(N.shape)
+    most = min(THREADS, FIGURES // max(N.size, 1))
+    feasible("N", N.max(initial=0), most, "one step for each; networks.solve takes more")
     for n in range(1, int(N.max(initial=0)) + 1):
         arriving = last * np.maximum(N - n + 1, 0) * S
         leaving = np.minimum(n, c) * Z

@@ -4,7 +4,9 @@ Each law is declared once, as throughput; speedup, optimum and ceiling follow by
 `sigma` is the serial fraction (contention), `kappa` the cost of pairwise exchange (coherency).
 """
 
-from functools import cache
+from collections.abc import Callable
+from functools import cache, wraps
+from typing import Any
 
 from nummodel.formula import Formula, formula
 
@@ -61,14 +63,29 @@ LAWS = {
 }
 
 
-@cache
+def _of_a_law(derive: Callable) -> Callable[[Formula], Any]:
+    """Derived once for each law. Raises ValueError for what is none, and for a law without N."""
+    once = cache(derive)
+
+    @wraps(derive)
+    def checked(law: Formula) -> Any:
+        if not isinstance(law, Formula):
+            raise ValueError(f"law is {law!r}, expected a Formula, such as those of LAWS")
+        if "N" not in law.symbols:
+            raise ValueError(f"{law.__name__} has no N")  # type: ignore[attr-defined]
+        return once(law)
+
+    return checked
+
+
+@_of_a_law
 def speedup(law: Formula) -> Formula:
     """Relative capacity C(N) = X(N)/X(1) of a law."""
     expr = (law.expr / law.expr.subs(law.symbols["N"], 1)).simplify()
     return law.derived("C", expr, _name(law, "speedup"), "Throughput over throughput at N = 1.")
 
 
-@cache
+@_of_a_law
 def optimum(law: Formula) -> Formula | None:
     """Population at which a law's throughput is highest, or None for a law that never falls.
 
@@ -76,8 +93,6 @@ def optimum(law: Formula) -> Formula | None:
     """
     import sympy as sp
 
-    if "N" not in law.symbols:
-        raise ValueError(f"{law.__name__} has no N, so no peak")  # type: ignore[attr-defined]
     try:
         roots = sp.solve(law.expr.diff(law.symbols["N"]), law.symbols["N"])
     except NotImplementedError:
@@ -87,7 +102,7 @@ def optimum(law: Formula) -> Formula | None:
     return law.derived("N_opt", roots[0], _name(law, "optimum"), "Population of the peak.")
 
 
-@cache
+@_of_a_law
 def ceiling(law: Formula) -> Formula:
     """Highest throughput at any N >= 1: at the peak, else at 1 or in the limit of N to infinity."""
     import sympy as sp

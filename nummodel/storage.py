@@ -17,16 +17,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nummodel import networks
-from nummodel.arguments import continuous, count, valid
+from nummodel import classes, networks
+from nummodel.arguments import aligned, continuous, count, feasible, indices, valid
 from nummodel.formula import formula
-from nummodel.operational import (
-    asymptotic_throughput_max,
-    balanced_throughput_min,
-    interactive_response,
-    saturation,
-)
+from nummodel.operational import asymptotic_throughput_max, balanced_throughput_min, saturation
 from nummodel.queueing import while_stable
+
+#: Devices, or processors that take interrupts.
+MANY = 100_000
+#: Nodes of a split RAM disk, and terms in which a grid of RAM disks is solved: some seconds.
+NODES, TERMS = 64, 2 * networks.LARGEST
 
 # --- devices ----------------------------------------------------------------------------------
 
@@ -44,7 +44,7 @@ def devices(S, m: int = 1, servers: int = 1) -> list[networks.Station]:
     `servers` are what one device can do at a time (channels, actuators) from its one queue.
     Raises ValueError for a time that is negative and for fewer than one device or server.
     """
-    count("m", m)
+    m = count("m", m, most=MANY)
     return [networks.queue(valid({"S": S})["S"] / m, servers)] * m
 
 
@@ -60,8 +60,8 @@ def saturation_depth(stations: Sequence[networks.Station], Z=0.0) -> Any:
 
     Raises ValueError for no stations and for several classes.
     """
-    fit = (isinstance(s, networks.Station) and not np.ndim(s.D) for s in stations)
-    if not stations or not all(fit):
+    some = isinstance(stations, Sequence) and len(stations) > 0
+    if not some or not all(isinstance(s, networks.Station) and not np.ndim(s.D) for s in stations):
         raise ValueError("stations: expected at least one, with one D each")
     widest = [0.0 if s.capacity is None else s.D / s.capacity.max() for s in stations]
     return saturation(D=sum(s.D for s in stations), D_max=max(widest), Z=Z)
@@ -148,31 +148,42 @@ def ramdisk(N, Z, S, t_local, t_remote, nodes=1, r=0.0, held=1.0) -> Requests:
     """
     names = ("N", "Z", "S", "t_local", "t_remote", "nodes", "r", "held")
     given = valid(dict(zip(names, (N, Z, S, t_local, t_remote, nodes, r, held), strict=True)))
-    grid = np.broadcast(*given.values())
-    found = np.array([_ramdisk(*(float(v) for v in point)) for point in grid])
-    X, R, rho = (found.reshape(*grid.shape, 3)[..., k] for k in range(3))
-    return Requests(*(v if grid.shape else float(v) for v in (X, R, rho)))
+    shape = aligned(given)
+    points = np.stack([part.ravel() for part in np.broadcast_arrays(*given.values())], axis=-1)
+    spread = [_spread(int(N), int(q), r) for N, q, r in points[:, [0, 5, 6]]]
+    terms = sum(max(TERMS // 2000, min(classes.terms(p, len(p)), networks.LARGEST)) for p in spread)
+    feasible("terms of all systems asked for", terms, TERMS, "fewer at a time, or smaller N")
+    each = [_ramdisk(there, *point) for there, point in zip(spread, points.tolist(), strict=True)]
+    X, R, rho = np.array(each).reshape(*shape, 3).transpose(-1, *range(len(shape)))
+    return Requests(*(v if shape else float(v) for v in (X, R, rho)))
 
 
-def _ramdisk(N, Z, S, t_local, t_remote, nodes, r, held) -> tuple[float, float, float]:
+def _spread(N: int, nodes: int, r: float) -> list[int]:
+    """Processors on each node, the home node first, but for nodes that have none."""
+    nodes = max(1, min(nodes, N))
+    home = -(-N // nodes)
+    if not r:  # away from the only disk all nodes are alike
+        return [home, N - home]
+    feasible("nodes", nodes, NODES, "a class of requests for each")
+    return [(N + nodes - 1 - i) // nodes for i in range(nodes)]
+
+
+def _ramdisk(there, N, Z, S, t_local, t_remote, _nodes, r, held) -> tuple[float, float, float]:
     """`ramdisk` at one point."""
     if not N:
         return 0.0, np.nan, 0.0
-    there = tuple(int(N + nodes - 1 - i) // int(nodes) for i in range(int(nodes)))
-    if not r:  # away from the only disk all nodes are alike
-        there = (there[0], sum(there[1:]))
     q = len(there)
     at_home = np.arange(q) == 0
     copy = np.where(at_home, t_local, t_remote)  # from or to the home disk, by node that asks
     visits = (1 - r) + r * at_home  # of the home disk
-    think = Z + (1 - held) * (r * t_local + (1 - r) * copy)
+    copying = (1 - held) * (r * t_local + (1 - r) * copy)
     demand, X = np.diag(np.full(q, r * (S + held * t_local))), np.array(there, dtype=float)
     for way in [networks.schweitzer] * STEPS + [networks.solve]:
         demand[0] = visits * np.average(S + held * copy, weights=X * visits)
-        solved = way([networks.queue(D) for D in demand], there, think)
+        solved = way([networks.queue(D) for D in demand], tuple(there), Z + copying)
         X = solved.X
-    total = float(X.sum())
-    return total, interactive_response(N=N, X=total, Z=Z), float(solved.rho[0].sum())
+    R = np.average((copying + solved.R)[X > 0], weights=X[X > 0])
+    return float(X.sum()), float(R), float(solved.rho[0].sum())
 
 
 # --- interrupts -------------------------------------------------------------------------------
@@ -192,10 +203,10 @@ def interrupt_load(X, S, cpu: Sequence[int], c: int) -> np.ndarray:
 
     Raises ValueError for a processor that is none of 0 to c - 1, and for lists of unequal length.
     """
-    count("c", c)
-    rates, seconds, at = _aligned(valid({"X": X, "S": S}) | {"cpu": np.asarray(cpu)})
-    if at.dtype.kind not in "iu" or ((at < 0) | (at >= c)).any():
-        raise ValueError(f"cpu is {cpu}, expected processors from 0 to {c - 1}, one per adapter")
+    c = count("c", c, most=MANY)
+    arrays = valid({"X": X, "S": S}) | {"cpu": indices("cpu", cpu, c, "processors")}
+    aligned(arrays)
+    rates, seconds, at = np.broadcast_arrays(*arrays.values())
     return np.bincount(at.ravel(), (rates * seconds).ravel(), minlength=c)
 
 
@@ -228,18 +239,11 @@ def unused_cycles(interrupt, mp_synch, busy):
     Raises ValueError where interrupts and synchronization take more than all of the time.
     """
     given = valid({"interrupt": interrupt, "mp_synch": mp_synch, "busy": busy})
-    each = _aligned(given | {"CPUs 0-3": np.empty(4)})  # one figure is that of each
+    each = given | {"CPUs 0-3": np.empty(4)}  # one figure is that of each
+    aligned(each)
+    each = np.broadcast_arrays(*each.values())
     waiting, busy_others = each[0] + each[1], each[2][..., 1:]
     if (waiting > 1 + 1e-9).any():
         raise ValueError(f"interrupt + mp_synch is {waiting.max():g}, expected at most 1")
     answer = (waiting.mean(-1) < 0.50) & (busy_others.mean(-1) < 0.75)
     return answer if answer.ndim else bool(answer)
-
-
-def _aligned(arrays: dict[str, np.ndarray]) -> list[np.ndarray]:
-    """All broadcast to one shape. Raises ValueError naming the shapes that do not go together."""
-    try:
-        return list(np.broadcast_arrays(*arrays.values()))
-    except ValueError:
-        shapes = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
-        raise ValueError(f"{shapes}: expected as many of each, or one") from None

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reference import CASES, KNOWN_WRONG
 
-from nummodel import classes, convolution, networks, operational, queueing, runs
+from nummodel import classes, convolution, locks, networks, operational, queueing, runs
 from nummodel.networks import delay, load_dependent, open_network, queue, schweitzer, solve
 
 sys.path.append(str(Path(__file__).parent.parent / "benchmarks"))
@@ -416,11 +416,94 @@ def test_bad_input_is_named(call, name):
         call()
 
 
-def test_a_collapse_too_large_is_refused():
+@pytest.mark.parametrize("N", [200_000, 1_000_000, [199_000, 200_000]])
+def test_a_station_that_is_full_for_good_sets_the_pace(N):
+    """Nobody but some who think is elsewhere, whatever happened on the way to so many."""
     slower = load_dependent(1.0, 1 / (1 + 0.01 * np.arange(5000)))
     assert solve([slower], 5000, Z=100.0).X == pytest.approx(1 / 50.98, rel=1e-3)
-    with pytest.raises(ArithmeticError, match="200000"):
-        solve([slower, queue(0.1)], 200_000, Z=100.0)
+    assert solve([slower, queue(0.1)], N, Z=100.0).X == pytest.approx(1 / 50.99, rel=1e-9)
+    tenth = load_dependent(0.1, np.maximum(0.1, 1 - np.arange(1000) / 1000))
+    found = solve([tenth, queue(0.15)], N, Z=1000.0)
+    assert found.X == pytest.approx(1.0, rel=1e-9)
+    assert found.Q[1] == pytest.approx(0.15 / 0.85, rel=1e-9)
+
+
+def test_capacity_that_falls_over_the_whole_length():
+    """Against the recursion of the machine repairman, which knows no series."""
+    for N in (3000, 20_000):
+        slower = load_dependent(1.0, 1 / (1 + 1e-5 * np.arange(N)))
+        truth = locks.solve(lambda n: 1 + 1e-5 * (n - 1), N, 5000.0)
+        for asked in (N, [1, 50, N]):
+            found = solve([slower], asked, Z=5000.0)
+            assert np.ravel(found.X)[-1] == pytest.approx(truth.X, rel=1e-10)
+            assert np.ravel(found.Q)[-1] == pytest.approx(truth.Q, rel=1e-10)
+
+
+@pytest.mark.parametrize("N", [100_000, 1_000_000])
+def test_fifty_stations_of_many_servers(N):
+    """One is full: the others are those of an open network at its rate."""
+    rng = np.random.default_rng(1)
+    stations = [queue(D, 16 + k) for k, D in enumerate(10 ** rng.uniform(-1, 0.5, 50))]
+    full = min(s.capacity.max() / s.D for s in stations)
+    found = solve(stations, N, Z=10.0)
+    assert found.X == pytest.approx(full, rel=1e-12)
+    others = found.Q < N / 2
+    assert others.sum() == 49
+    assert found.Q[others] == pytest.approx(open_network(stations, full).Q[others], rel=1e-9)
+
+
+def test_fifty_stations_that_are_alike():
+    """Balanced: all the customers are spread evenly, whoever is kept apart in the computation."""
+    stations = [load_dependent(1.0, [1.0, 2.0, 3.0, 1.5])] * 12
+    for N in (40, [7, 40, 2000]):
+        found = solve(stations, N)
+        assert found.Q == pytest.approx(np.broadcast_to(np.array(N) / 12, found.Q.shape))
+
+
+@pytest.mark.parametrize("N", [7, [1, 7]])
+def test_a_demand_of_nearly_nothing_holds_nobody_up(N):
+    found = solve([queue(1e-220), queue(2.0), load_dependent(1e-219, [2.0, 1e-3])], N, Z=1.0)
+    plain = solve([queue(2.0)], N, Z=1.0)
+    assert found.X == pytest.approx(plain.X, rel=1e-12)
+    R_k = found.R_k.reshape(3, -1)[[0, 2], -1]
+    assert R_k == pytest.approx([1e-220, 5e-220], rel=1e-12, abs=0)
+    slow = solve([queue(1e-200), queue(1e99)], 2, Z=1.0)
+    assert slow.X == pytest.approx(1e-99, abs=0)
+    assert slow.R_k == pytest.approx([1e-200, 2e99], rel=1e-12, abs=0)
+
+
+@pytest.mark.parametrize(
+    "wrong, named",
+    [
+        (
+            lambda: solve([queue(1e-200), queue(1e200)], 2, 1),
+            "D is 1e.200, expected .* at most 1e.100",
+        ),
+        (lambda: solve([queue(1.0)], 10**9), "N is 1000000000, expected .* to 10,000,000"),
+        (
+            lambda: solve([queue(16.0 + k, 16 + k) for k in range(50)], 10**7, 5.0),
+            "N is 10,000,000, exp",
+        ),
+        (
+            lambda: solve([load_dependent(1.0, 1 / np.arange(1.0, 200_000))] * 2, 10**6, 5.0),
+            "N is 1,000,000, expected at most",
+        ),
+        (lambda: load_dependent(1.0, [1.0, 1e-200]), "capacity is"),
+        (lambda: open_network([queue(1.0)], 1e200), "lamda is 1e.200"),
+        (lambda: solve([queue(1.0)], [[1, 2], [3]]), "N is"),
+    ],
+)
+def test_what_floats_or_patience_do_not_hold_is_refused(wrong, named):
+    with pytest.raises(ValueError, match=named):
+        wrong()
+
+
+def test_an_approximation_says_so_where_it_is_shown():
+    stations = [queue([1.0, 2.0]), queue([2.0, 1.0])]
+    assert "Schweitzer" not in solve(stations, (3, 4))._repr_html_()
+    for found in (solve(stations, (10**6, 10**6), Z=5.0), schweitzer(stations, (3, 4))):
+        assert "not exact: Schweitzer's approximation" in found._repr_html_()
+        assert "exact=False" in repr(found)
 
 
 def test_the_notebook_cites_what_the_tools_printed():

@@ -164,13 +164,22 @@ GOOD = {"X": {"queue": 1.0}, "N": 10, "nodes": 2, "h": 0.1, "h_remote": 0.2}
     [
         ({"X": {"ticket": 1.0}}, "expected queue"),
         ({"X": {"queue": 1.0, "mcs": 1.0}}, "mcs"),
+        ({"X": None}, "X has None; expected queue"),
+        ({"X": {"queue": 1.0, 5: 1.0}}, "X has queue, 5"),
+        ({"X": {"queue": "1"}}, r"X\['queue'\] is '1'"),
+        ({"X": {"queue": 1e-200}}, r"X\['queue'\] is 1e-200"),
+        ({"N": 10**6}, "N is 1,000,000, expected at most"),
+        ({"nodes": 10**6}, "nodes is 1,000,000, expected at most"),
+        ({"nodes": None}, "nodes is None"),
+        ({"h": None}, "h is None"),
+        ({"h_remote": "far"}, "h_remote is 'far'"),
         ({"X": {"queue": 0.0}}, r"X\['queue'\] is 0.0"),
         ({"X": {"queue": np.nan}}, r"X\['queue'\] is nan"),
         ({"X": {"queue": [1.0, 2.0]}}, r"X\['queue'\] is \["),
         ({"X": {"queue": 1.0, "tas": "fast"}}, r"X\['tas'\] is 'fast'"),
         ({"X": {"queue": 1.0, "tas": None}}, r"X\['tas'\] is None"),
         ({"X": {"queue": 1e12, "cohort": 2e12}, "h": 4e-8}, "no more than one use"),
-        ({"N": [10]}, r"N is \[10\], expected one number"),
+        ({"N": [10]}, r"N is \[10\], expected a whole number"),
         ({"N": "many"}, "N is 'many'"),
         ({"N": 1}, "at least 2"),
         ({"N": 0}, "N is 0"),
@@ -186,3 +195,19 @@ GOOD = {"X": {"queue": 1.0}, "N": 10, "nodes": 2, "h": 0.1, "h_remote": 0.2}
 def test_bad_input_is_named(wrong, named):
     with pytest.raises(ValueError, match=named):
         outlook.outlook(**GOOD | wrong)
+
+
+@pytest.mark.parametrize(
+    "wrong, named",
+    [
+        ({"N": 1}, "N is 1"),
+        ({"N_sat": 2.0}, "N_sat is"),
+        ({"N_sat": [0.5]}, "N_sat is"),
+        ({"N_sat": ["few"]}, "N_sat is"),
+        ({"full": 2.0}, "full is 2.0"),
+        ({"full": None}, "full is None"),
+    ],
+)
+def test_bad_input_of_a_reading_is_named(wrong, named):
+    with pytest.raises(ValueError, match=named):
+        outlook.reading(**{"X": {"queue": 1.0}, "N": 10, "h": 0.1, "N_sat": [2.0]} | wrong)

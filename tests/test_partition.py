@@ -133,6 +133,14 @@ def test_processors_shared_in_turn(u, error):
 def test_a_capped_partition_uses_its_cap(N, share, g, logs):
     c, (D0, S, v) = 1 + share * (N - 1), (10.0**log for log in logs)
     given = {"N": N, "c": c, "D0": D0, "g": g, "S": S, "v": v}
+    spun = g * (N - 1) * v * S * (1 - c / N)  # processor time that a transaction loses
+    if v * S * N > (1 + 1e-6) * (D0 + spun):  # the lock, held for N/c times S, is the limit
+        for law in (partition.throughput, partition.spin_at_cap):
+            with pytest.raises(ValueError, match=r"^v is .*at most all of the time"):
+                law(**given)
+        return
+    if v * S * N > (1 - 1e-6) * (D0 + spun):
+        return  # on the edge, which rounding moves
     X = partition.throughput(**given) * c / N
     spinning = partition.spin_at_cap(**given) * N
     assert X * D0 + g * spinning * c / N == pytest.approx(c)
@@ -149,6 +157,23 @@ def test_seldom_and_often():
     W = locks.preempted_waiting(lamda, S * 1e-3, 1.0, on * 1e3, x * on * 1e3, 1.0)
     others = 2 * (1 + x) / (2 + x)
     assert often == pytest.approx(others * lamda * W / N, rel=0.01)
+
+
+@pytest.mark.parametrize("nu", [0.0, 1e3, 1e6])
+@pytest.mark.parametrize("c", [3, 8, 31.9])
+def test_a_share_is_no_more_than_one_up_to_a_full_lock(nu, c):
+    """And above there is none, as the lock cannot serve so many."""
+    N, S = 32, 1e-6
+    most = c / (N * S)
+    assert 0 <= partition.spin(N, most, c, S, nu) <= 1 - 1 / N
+    for lamda in (1.001 * most, [1.0, 1e9 * most]):
+        with pytest.raises(ValueError, match=r"^lamda is .*at most all of the time"):
+            partition.spin(N, lamda, c, S, nu)
+
+
+def test_a_cap_that_the_lock_does_not_let_them_reach_is_refused():
+    with pytest.raises(ValueError, match=r"^v is 100000, .* here 1.2e.03 times that"):
+        partition.spin_at_cap(N=12, c=6, D0=1e-3, g=0, S=1e-6, v=1e5)
 
 
 GOOD = {"N": 12, "c": 6, "D0": 1e-3, "g": 2.0, "S": 1e-6, "v": 10.0, "nu": 1e3}

@@ -440,6 +440,37 @@ def test_the_published_approximation_is_what_the_function_says():
     assert ours == pytest.approx(table["approximation"].to_numpy(), rel=6e-4)
 
 
+@pytest.mark.parametrize("rho", [0.05, 0.5, 0.9])
+def test_allen_and_cunneen_with_one_server_is_not_the_bound_of_kingman(rho):
+    """Arrivals in batches, ten on average: the exact wait of GI/M/1 is above the one, and below the
+    bound (1962), which is L (var a + var S)/(2 (1 - rho)).
+    """
+    alone = 0.1  # share of the gaps that are not 0, exponential ones
+
+    def transform(s):  # of the gaps, their mean being 1/rho
+        return 1 - alone + alone / (1 + s / rho / alone)
+
+    at = mp.findroot(lambda x: transform(1 - x) - x, (0.5, 0.99999), solver="bisect")
+    wait, cv2_a = float(at / (1 - at)), 2 / alone - 1
+    bound = rho * (cv2_a / rho**2 + 1) / (2 * (1 - rho))
+    assert q.ggc_waiting(rho, 1.0, 1, cv2_a, 1) < wait < bound
+    assert q.ggc_waiting(rho, 1.0, 1, 1, 7) == q.mg1_waiting(rho, 1.0, 7)
+
+
+@pytest.mark.parametrize("a", [3.5e17, 1e30, 1e99])
+@pytest.mark.parametrize("c", [1, 10, 112, 113, 10**6])
+def test_shares_are_at_most_one(a, c):
+    assert q.erlang_b(a, c) == pytest.approx(1) and q.erlang_b(a, c) <= 1
+    assert q.mmck_blocking(a, 1.0, c, c + 5) <= 1 and q.erlang_c(0.999999 * c, c) <= 1
+
+
+def test_a_shop_of_very_many_is_refused_at_once():
+    with pytest.raises(ValueError, match="N is 1,000,000,000, expected at most 100,000"):
+        q.repairman_waiting(10**9, 1.0, 2, 5.0)
+    with pytest.raises(ValueError, match="N is 2,000, expected at most 1,000"):
+        q.repairman_waiting(np.full(10**5, 2000), 1.0, 2, 5.0)
+
+
 def test_no_service_takes_no_time():
     assert q.mm1_response_percentile(0.5, 0, [0.5, 1.0]).tolist() == [0, 0]
     assert q.mmc_response_percentile(0.5, 0, 2, [0.5, 1.0]).tolist() == [0, 0]
