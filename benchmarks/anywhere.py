@@ -80,6 +80,7 @@ def main() -> None:
     """Run all environments, write the table, and fail if one differs or did not take effect."""
     rows, texts, failed = [], {}, False
     for environment in environments():
+        write(rows)
         click.echo(f"anywhere: {said(environment)}", err=True)
         settings = variables(environment)
         effect = probe(environment, settings)
