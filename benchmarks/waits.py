@@ -1,9 +1,10 @@
-"""What one waits for, before and after a change, in turn.
+"""What one waits for, before and after a change, side by side.
 
     python benchmarks/waits.py BEFORE AFTER
 
-BEFORE and AFTER are commits. Each is cloned, without .venv, and `make report` and `make test` run
-with HOME and PATH as their only environment. Packages come from uv's cache in HOME, if it has them.
+BEFORE and AFTER are commits. Each is cloned, without .venv; `make report` and then `make test` run
+with HOME and PATH as their only environment, those of both commits at the same time, so that both
+share the cores alike. Packages come from uv's cache in HOME, if it has them.
 The table is written to WAITS.md beside this file.
 """
 
@@ -13,6 +14,7 @@ import select
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from pathlib import Path
 from statistics import median
@@ -23,6 +25,7 @@ LINK = re.compile(r'href="(\d\d-[^"]*\.html)"')
 IMPORTS = "import numpy, scipy.optimize, click"
 POINTS = "threads,tps\n1,10.4\n2,19.1\n4,34.2\n8,52.9\n12,61.0\n16,65.0\n32,58.7\n"
 ROUNDS = 9
+NOTE = "Both commits ran at the same time, and shared the cores."
 
 
 def main() -> None:
@@ -35,17 +38,19 @@ def main() -> None:
         "`make test`: exit code": [],
         "load before": [],
     }
-    for commit in sys.argv[1:]:
-        load = os.getloadavg()[0]
-        with tempfile.TemporaryDirectory() as folder:
-            one, other = (cloned(commit, Path(folder) / name) for name in ("one", "other"))
-            figures = [*look(one), fit(one), *test(other), load]
+    commits, load = sys.argv[1:], os.getloadavg()[0]
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(len(commits)) as pool:
+        ones = [cloned(commit, Path(folder) / f"one-{commit}") for commit in commits]
+        others = [cloned(commit, Path(folder) / f"other-{commit}") for commit in commits]
+        looks = list(pool.map(look, ones))
+        fits = fit(ones)
+        tests = list(pool.map(test, others))
+    for first, ratio, (taken, code) in zip(looks, fits, tests, strict=True):
+        figures = [*first, ratio, taken, code, load]
+        print(figures, file=sys.stderr)
         for row, figure in zip(rows.values(), figures, strict=True):
-            row.append(
-                f"{figure:.2f}" if isinstance(figure, float) and figure < 10 else f"{figure:.0f}"
-            )
-        print(commit, figures, file=sys.stderr)
-    lines = [f"# What one waits for: {date.today()}, {os.cpu_count()} cores", ""]
+            row.append(str(code) if figure is code else f"{figure:.{2 if figure < 10 else 0}f}")
+    lines = [f"# What one waits for: {date.today()}, {os.cpu_count()} cores", "", NOTE, ""]
     lines += [f"| | {' | '.join(sys.argv[1:])} |", f"|---|{'---|' * len(sys.argv[1:])}"]
     lines += [f"| {name} | {' | '.join(row)} |" for name, row in rows.items()]
     Path(__file__).with_name("WAITS.md").write_text("\n".join(lines) + "\n")
@@ -61,13 +66,17 @@ def environment() -> dict[str, str]:
     return {name: os.environ[name] for name in ("HOME", "PATH")}
 
 
-def fit(clone: Path) -> float:
-    """Time of the command over that of an interpreter that only imports, each in turn."""
-    (clone / "points.csv").write_text(POINTS)
-    python, nummodel = (clone / ".venv" / "bin" / name for name in ("python", "nummodel"))
-    commands = [python, "-c", IMPORTS], [nummodel, "fit", "points.csv"]
-    taken = [[seconds(command, clone) for command in commands] for _ in range(ROUNDS)]
-    return median(fitted / imported for imported, fitted in taken)
+def fit(clones: list[Path]) -> list[float]:
+    """Time of the command over that of an interpreter that only imports, all in turn."""
+    ratios: list[list[float]] = [[] for _ in clones]
+    for clone in clones:
+        (clone / "points.csv").write_text(POINTS)
+    for _ in range(ROUNDS):
+        for clone, found in zip(clones, ratios, strict=True):
+            python, nummodel = (clone / ".venv" / "bin" / name for name in ("python", "nummodel"))
+            imported = seconds([python, "-c", IMPORTS], clone)
+            found.append(seconds([nummodel, "fit", "points.csv"], clone) / imported)
+    return [median(found) for found in ratios]
 
 
 def test(clone: Path) -> tuple[float, int]:
