@@ -50,6 +50,8 @@ def valid(values: Mapping[str, Any], whole: tuple[str, ...] = WHOLE) -> dict[str
             array = numbers(name, value)
         except ValueError:
             array = np.array(np.nan)
+        if not array.size:
+            raise ValueError(f"{name} is empty, expected {kind}{range_of(name)}")
         bad = ~((array >= low) & (array <= min(high, most)))
         if name in whole:
             bad |= array != np.rint(array)
@@ -109,9 +111,9 @@ def feasible(name: str, value: float, most: float, why: str) -> None:
 
 
 def positive(name: str, values: Any) -> None:
-    """Raises ValueError where one of the values, which are no less than 0, is 0."""
-    if not np.all(values):
-        raise ValueError(f"{name} is 0, expected more")
+    """Raises ValueError where one of the values is 0, or its reciprocal no figure."""
+    if np.min(values) < 1 / LARGEST:
+        raise ValueError(f"{name} is {np.min(values):g}, expected more")
 
 
 def a_figure(name: str, result: Any, given: Mapping[str, Any], low: float, high: float) -> None:

@@ -72,4 +72,4 @@ def schweitzer(D: np.ndarray, queues: np.ndarray, N: list[int], Z: np.ndarray):
         before, Q = Q, X * R
         if (np.abs(Q - before) <= 1e-13 * Q).all():
             return X, R
-    raise ArithmeticError("Schweitzer's approximation did not settle")
+    raise ArithmeticError(f"N is {tuple(N)}: Schweitzer's approximation did not settle")

@@ -37,7 +37,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nummodel.arguments import (
-    LARGEST,
     aligned,
     count,
     feasible,
@@ -52,6 +51,8 @@ from nummodel.queueing import while_stable
 #: Seconds per completion with n present, an array of any shape; n is a whole number.
 Grant = Callable[[int], Any]
 
+#: Seconds of a grant, at least; reciprocals stay far from what floats do not hold.
+SHORTEST = 1e-150
 #: Threads of which one system is solved, one step for each; figures computed for a grid of systems,
 #: and products for the shards of a grid. Each takes a second or two.
 THREADS, FIGURES, PRODUCTS = 20_000, 10**8, 10**9
@@ -202,6 +203,7 @@ def _further(h, h_remote, nodes):
 # --- other ways out ---------------------------------------------------------------------------
 
 
+@np.errstate(all="ignore")
 def sharded_grant(grant: Grant, m, N: int) -> Grant:
     """One lock split into `m`, each use going to any of them alike: the grant of all together.
 
@@ -222,11 +224,10 @@ def sharded_grant(grant: Grant, m, N: int) -> Grant:
     x, power = _scaled(t, m)
     G = np.zeros_like(power)
     G[0] = 1.0
-    with np.errstate(all="ignore"):
-        for bit in range(bits):
-            if bit:
-                power = _convolved(power, power)
-            G = np.where(m >> bit & 1, _convolved(G, power), G)
+    for bit in range(bits):
+        if bit:
+            power = _convolved(power, power)
+        G = np.where(m >> bit & 1, _convolved(G, power), G)
     if not (np.isfinite(G) & (G > 0)).all():
         raise ArithmeticError(f"N is {N} and m up to {m.max()}: beyond what floats can hold")
     # Each of the m is chosen with 1/m: as demands, all of the terms times m^-n.
@@ -234,6 +235,7 @@ def sharded_grant(grant: Grant, m, N: int) -> Grant:
     return lambda n: times[count("n", n, most=N) - 1]
 
 
+@np.errstate(all="ignore")
 def fewest_shards(grant: Grant, N: int, Z, share):
     """Smallest number of shards, up to N, with no more than `share` of the threads at the locks.
 
@@ -391,8 +393,10 @@ def _seconds(grant: Grant, n: int) -> np.ndarray:
     if not callable(grant):
         raise ValueError(f"grant is {grant!r}, expected a function of the number present")
     t = numbers("grant", grant(n))
-    if not ((t > 0) & (t <= LARGEST)).all():
-        raise ValueError(f"grant is {t} with {n} present, expected positive seconds")
+    if not ((t >= SHORTEST) & (t <= 1 / SHORTEST)).all():
+        raise ValueError(
+            f"grant is {t} with {n} present, expected positive seconds, {SHORTEST} or more"
+        )
     return t
 
 

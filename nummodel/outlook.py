@@ -31,7 +31,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nummodel import locks
-from nummodel.arguments import LARGEST, count, feasible, numbers, valid
+from nummodel.arguments import count, feasible, numbers, valid
 
 GRANTS = {
     "queue": locks.queue_grant,
@@ -134,10 +134,10 @@ def _throughputs(X: Mapping[str, float]) -> dict[str, float]:
 
 
 def _one(name: str, value: Any) -> float:
-    """A number that is measured: its reciprocal is one, too."""
+    """A number that can be measured: of the others there is no reading that floats hold."""
     found = numbers(name, value)
-    if found.ndim or not 1 / LARGEST <= found <= LARGEST:
-        raise ValueError(f"{name} is {value!r}, expected one positive number")
+    if found.ndim or not 1e-30 <= found <= 1e30:
+        raise ValueError(f"{name} is {value!r}, expected one positive number, of 1e-30 to 1e30")
     return float(found)
 
 
@@ -169,7 +169,7 @@ def reading(X: Mapping[str, float], N: int, h: float, N_sat, full: float = 0.0) 
     >>> reading({"queue": 1.0, "tas": 0.8}, N=11, h=0.025, N_sat=[1.0]).cost["tas"].round(9)
     array([0.025])
     """
-    N, h, N_sat = _threads(N), _one("h", h), valid({"N_sat": N_sat})["N_sat"]
+    X, N, h, N_sat = _throughputs(X), _threads(N), _one("h", h), valid({"N_sat": N_sat})["N_sat"]
     if N_sat.ndim != 1 or (N_sat < 1).any():
         raise ValueError(f"N_sat is {N_sat}, expected a list of numbers of at least 1")
     if np.ndim(full) or not 0 <= numbers("full", full) <= 1:

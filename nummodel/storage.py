@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nummodel import classes, networks
-from nummodel.arguments import aligned, continuous, count, feasible, indices, valid
+from nummodel.arguments import LARGEST, aligned, continuous, count, feasible, indices, valid
 from nummodel.formula import formula
 from nummodel.operational import asymptotic_throughput_max, balanced_throughput_min, saturation
 from nummodel.queueing import while_stable
@@ -45,7 +45,10 @@ def devices(S, m: int = 1, servers: int = 1) -> list[networks.Station]:
     Raises ValueError for a time that is negative and for fewer than one device or server.
     """
     m = count("m", m, most=MANY)
-    return [networks.queue(valid({"S": S})["S"] / m, servers)] * m
+    each = valid({"S": S})["S"]
+    if each.ndim > 1:
+        raise ValueError(f"S is {S!r}, expected a number, or a list of one per class")
+    return [networks.queue(each / m, servers)] * m
 
 
 def saturation_depth(stations: Sequence[networks.Station], Z=0.0) -> Any:
@@ -64,7 +67,10 @@ def saturation_depth(stations: Sequence[networks.Station], Z=0.0) -> Any:
     if not some or not all(isinstance(s, networks.Station) and not np.ndim(s.D) for s in stations):
         raise ValueError("stations: expected at least one, with one D each")
     widest = [0.0 if s.capacity is None else s.D / s.capacity.max() for s in stations]
-    return saturation(D=sum(s.D for s in stations), D_max=max(widest), Z=Z)
+    D, Z = sum(s.D for s in stations), valid({"Z": Z})["Z"]
+    if (D + Z == 0).any():
+        raise ValueError("stations have no demand and Z is 0: nothing takes any time")
+    return saturation.unchecked(D=D, D_max=max(widest), Z=Z)
 
 
 def iops(N, R, X_max) -> tuple[Any, Any]:
@@ -149,6 +155,11 @@ def ramdisk(N, Z, S, t_local, t_remote, nodes=1, r=0.0, held=1.0) -> Requests:
     names = ("N", "Z", "S", "t_local", "t_remote", "nodes", "r", "held")
     given = valid(dict(zip(names, (N, Z, S, t_local, t_remote, nodes, r, held), strict=True)))
     shape = aligned(given)
+    cycle = sum(given[name] for name in ("Z", "S", "t_local", "t_remote"))
+    if (cycle >= LARGEST).any():
+        raise ValueError(
+            f"Z + S + t_local + t_remote is {cycle.max():g}, expected less than {LARGEST:g}"
+        )
     points = np.stack([part.ravel() for part in np.broadcast_arrays(*given.values())], axis=-1)
     spread = [_spread(int(N), int(q), r) for N, q, r in points[:, [0, 5, 6]]]
     terms = sum(max(TERMS // 2000, min(classes.terms(p, len(p)), networks.LARGEST)) for p in spread)
