@@ -5,7 +5,7 @@ a one-sided interval and no standard error.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -171,12 +171,19 @@ class Fit(Measured):
         spare. Raises ValueError for what the law lacks, and for an X_max that hangs on two
         estimates none of which is a scale.
         """
-        if name not in self.free:
+        if name == "N_opt" and len(shapes := profile.shapes(self)) == 1:
+            low, high = np.minimum(self.interval(shapes[0], level), 1e30)
+            tried = low + np.linspace(0, 1, 17) * (high - low)  # it may go up and down
+            moved = [replace(self, estimate=self.estimate | {shapes[0]: v}) for v in tried]
+            found = [profile.peak(fit) for fit in moved]
+            return min(found), max(found)
+        if name not in self.free and name != "N_opt":
             asked = profile.derived(self, name)
             used = [n for n in asked.quantities if n in self.free]
             if len(used) == 1:  # it goes up or down with the only estimate that it takes
-                ends = self.interval(used[0], level)
-                found = [asked.at(self.values | {used[0]: end}) for end in ends]
+                found = [
+                    asked.at(self.values | {used[0]: e}) for e in self.interval(used[0], level)
+                ]
                 found = [max(quantity(name).low, np.inf if np.isnan(v) else v) for v in found]
                 return min(found), max(found)
         low, high = profile.interval(self, profile.of(self, name), level)

@@ -141,6 +141,19 @@ class Formula:
 
         return carried
 
+    def carried(self, **values: Any) -> Any:
+        """The value for jets, numbers and arrays, also where the body takes no jets."""
+        if self._plain:
+            return self.body(**values)
+        names = tuple(n for n, v in values.items() if isinstance(v, Jet))
+        plain = {n: values[n].value if n in names else v for n, v in values.items()}
+        value, *found = self.jet(names, second=True)(**plain)
+        moved = [values[n] - plain[n] for n in names]
+        terms = [*moved]
+        for i, one in enumerate(moved):
+            terms += [one * other * (0.5 if one is other else 1.0) for other in moved[: i + 1]]
+        return sum((slope * term for slope, term in zip(found, terms, strict=True)), value)
+
     @classmethod
     def made(
         cls, result: str, body: Callable, quantities: Iterable[str], name: str, meaning: str

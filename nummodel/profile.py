@@ -13,7 +13,7 @@ import numpy as np
 from nummodel.formula import Formula
 from nummodel.leastsquares import descend, grid
 from nummodel.nomenclature import quantity
-from nummodel.restated import by_peak, height_at, through
+from nummodel.restated import by_peak, height_at, level, through, with_peak
 
 if TYPE_CHECKING:
     from nummodel.fit import Fit
@@ -49,6 +49,8 @@ def of(fit: "Fit", name: str) -> Target:
     """An estimate by its name, "N_opt" or "X_max". Raises ValueError for what the law lacks."""
     if name in fit.free:
         return _target(fit, fit.law, name, fit.free, [fit.estimate[name]])
+    if name == "N_opt":
+        return _by_peak(fit)
     asked = derived(fit, name)
     best = asked.at(fit.values)
     best = np.inf if np.isnan(best) else best  # sigma = 1 without exchange: a flat curve
@@ -69,14 +71,54 @@ def _asked(fit: "Fit", law: Formula, asked: Formula, free, best: float) -> Targe
 
 
 def derived(fit: "Fit", name: str) -> Formula:
-    """The formula of "N_opt" or "X_max". Raises ValueError for what the law lacks."""
+    """The formula of "X_max". Raises ValueError for what the law lacks."""
     from nummodel import scaling
 
-    derive = {"N_opt": scaling.optimum, "X_max": scaling.ceiling}.get(name)
-    asked = derive(fit.law) if derive else None
+    asked = scaling.ceiling(fit.law) if name == "X_max" else None
     if asked is None or not set(asked.quantities) & set(fit.free):
         raise ValueError(f"{fit.law.__name__} has no {name}")  # type: ignore[attr-defined]
     return asked
+
+
+def shapes(fit: "Fit") -> tuple[str, ...]:
+    """The free quantities that may move the peak. Raises ValueError for a law that never falls."""
+    found = tuple(n for n in fit.free if not fit.law.is_scale(n))
+    if np.isinf(peak(fit)):
+        points = grid(fit.law, fit.law.quantities[1:], {"N": fit.N}, fit.X)
+        values: dict[str, Any] = {n: mesh.ravel()[:, None] for n, mesh in points.items()}
+        loads = np.append(fit.N, FAR * fit.N.max())
+        X, slope = fit.law.jet(("N",))(**fit.values | values | {"N": loads})
+        with np.errstate(all="ignore"):
+            if not found or not np.any(loads * slope / X < -1e-9):
+                raise ValueError(f"{fit.law.__name__} has no N_opt")  # type: ignore[attr-defined]
+    return found
+
+
+def _by_peak(fit: "Fit") -> Target:
+    """The load of the peak, in place of the last quantity that makes one; and of those before, as
+    long as that would have to leave its range somewhere.
+    """
+    top, targets = peak(fit), []
+    names = shapes(fit)
+    points = grid(fit.law, fit.free, fit.given, fit.X)
+    for gone in reversed(names):
+        left = tuple(n for n in fit.free if n != gone)
+        best = [top if top > 1 else 0.5]
+        law = with_peak(fit.law, gone)
+        targets.append(_target(fit, law, "N_opt", left, best)._replace(inverse=True))
+        some = {n: mesh.ravel()[:, None] for n, mesh in points.items() if n != gone}
+        found = level(fit.law, gone, fit.values | some | {"N": np.unique(fit.N)})
+        if np.isfinite(found).all():
+            break
+    if 1 < top < np.inf:  # what makes the peak there has to be what was estimated
+        at = fit.values | {"N": top}
+        known = [level(fit.law, n, at) / fit.estimate[n] for n in names[-len(targets) :]]
+        if not np.allclose(known, 1, rtol=1e-6):
+            raise ValueError(f"N_opt of {fit.law.__name__} has no interval: several peaks")  # type: ignore[attr-defined]
+    first, *others = targets
+    for other in others:
+        first = other._replace(other=first)
+    return first
 
 
 def height(fit: "Fit", N: np.ndarray) -> Target:
