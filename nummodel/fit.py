@@ -219,6 +219,12 @@ class Fit(Measured):
         rows = {name: e._asdict() for name, e in self.estimates(level).items()}
         return pd.DataFrame.from_dict(rows, orient="index")
 
+    def without_columns(self, what: str) -> None:
+        """Raises ValueError if other quantities than the load differ from point to point."""
+        columns = [n for n, v in self.known.items() if np.ndim(v)]
+        if columns:
+            raise ValueError(f"{what}: {', '.join(columns)} is a column of its own, expected none")
+
     def curve(self, N, level: float = 0.95) -> "pd.DataFrame":
         """The curve with the profile interval for its true height (low, high); one row per N."""
         import pandas as pd
@@ -226,9 +232,7 @@ class Fit(Measured):
         N = np.atleast_1d(np.asarray(N, dtype=float))
         if not (N > 0).all():
             raise ValueError(f"curve: {self.law.quantities[0]} must be positive")
-        columns = [n for n, v in self.known.items() if np.ndim(v)]
-        if columns:
-            raise ValueError(f"curve: {', '.join(columns)} is a column of its own, expected none")
+        self.without_columns("curve")
         low, high = profile.interval(self, profile.height(self, N), level)
         return pd.DataFrame({"N": N, "value": self.at(N), "low": low, "high": high})
 
@@ -255,23 +259,18 @@ class Fit(Measured):
         return frame.assign(low=low, high=high)
 
     def peak(self) -> tuple[float, float] | None:
-        """N and X of the highest throughput at any N >= 1; None for a curve that only rises.
-
-        The first N at which the slope is no longer positive, looked for up to `profile.FAR` times
-        the last load. Raises ValueError for a law without N.
+        """N and X of the highest throughput at any N >= 1; None for a curve that goes on rising, or
+        to a ceiling that is higher. Raises ValueError for a law without N.
         """
-        N = profile.peak(self)
-        return (N, float(self.at(N))) if np.isfinite(N) else None
+        N, X = profile.top(self)
+        return (N, X) if np.isfinite(N) else None
 
     @property
     def X_max(self) -> float:
         """The highest throughput of the curve at any N >= 1; infinite if it has neither peak nor
         ceiling.
         """
-        from nummodel.scaling import ceiling
-
-        top = ceiling(self.law)
-        return float(top.at(self.values))
+        return profile.top(self)[1]
 
     def load_for(self, X: float, level: float = 0.95) -> tuple[float, float, float]:
         """The load at which the curve first reaches `X`, and its interval (low, high).

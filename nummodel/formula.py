@@ -65,7 +65,8 @@ class Formula:
         """Whether the body is arithmetic alone, which takes jets as it takes numbers."""
         values = {n: Jet.of(_inside(n), i) for i, n in enumerate(self.quantities)}
         try:
-            return isinstance(self.body(**values), Jet)
+            with np.errstate(all="ignore"):
+                return isinstance(self.body(**values), Jet)
         except (TypeError, ValueError, AttributeError):  # as SymPy says of what it does not know
             return False
 
@@ -195,8 +196,11 @@ class Formula:
                 return result / self.body(**values, **{name: 1.0})
             import sympy as sp
 
-            (root,) = sp.solve(self.expr - values[self.result], self.symbols[name])
-            return root
+            roots = sp.solve(self.expr - values[self.result], self.symbols[name])
+            if len(roots) != 1:
+                law = self.__name__  # type: ignore[attr-defined]
+                raise ValueError(f"{law} has {len(roots)} solutions for {name}, expected one")
+            return roots[0]
 
         quantities = [n for n in (*self.quantities, self.result) if n != name]
         called = f"{self.__name__}_{name}"  # type: ignore[attr-defined]
@@ -233,8 +237,8 @@ class Formula:
 
 
 def _inside(name: str) -> np.float64:
-    """A value of a quantity inside its range."""
-    low, high = quantity(name)[3:]
+    """A value of a quantity inside its range; of the load one at which laws of N - 1 hold."""
+    low, high = (1.0, np.inf) if name == "N" else quantity(name)[3:]
     return np.float64(low + min(high - low, 1.0) / 3)
 
 

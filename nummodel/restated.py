@@ -72,7 +72,8 @@ def with_peak(law: Formula, gone: str) -> Formula:
     def body(N_opt, **values):
         moving = {n: v for n, v in values.items() if isinstance(v, Jet) and n not in (*scales, "N")}
         at = {n: v.value if n in moving else v for n, v in values.items() if n != "N"} | scales
-        at["N"] = np.minimum(N_opt.value if isinstance(N_opt, Jet) else N_opt, 1e30)
+        peak, N = (v.value if isinstance(v, Jet) else v for v in (N_opt, values["N"]))
+        at["N"] = np.minimum(peak, 1e20 * np.max(N))  # as good as infinite
         with np.errstate(all="ignore"):
             by = level(law, gone, at)
             found = law.jet(("N", gone, *moving), second=True)(**at | {gone: by})
@@ -102,7 +103,8 @@ def level(law: Formula, gone: str, at: dict[str, Any]) -> np.ndarray:
                 X, X_N, X_g, _, X_gN, _ = slopes(**at | {gone: value})
                 step = X_N / (X_gN - power * X_N * X_g / X)
                 value = value - step
-                size = np.nanmax(np.abs(step / value), initial=0.0)
+                change = np.abs(step / value)
+                size = np.max(change, where=np.isfinite(change), initial=0.0)
                 if size <= 1e-12 or (before < 1e-6 and size > before / 2):  # rounding is left
                     break
                 before = size
