@@ -4,8 +4,10 @@ Exit code 0: done; 1: a claim or a notebook failed; 2: wrong usage or input that
 with one line that says where, what is wrong and what was expected.
 """
 
+import os
 import sys
 from importlib.util import find_spec
+from io import TextIOWrapper
 from pathlib import Path
 
 import click
@@ -13,11 +15,25 @@ import click
 from nummodel import __version__
 from nummodel.errors import InputError
 
+#: Longest line that is printed; of a longer one the middle is left out.
+LONGEST = 1000
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+
+def say(text: object, err: bool = False) -> None:
+    """Print lines that may quote anything: control characters escaped, long lines shortened."""
+    for line in str(text).split("\n"):
+        kept = line if len(line) <= LONGEST else f"{line[: LONGEST // 2]} ... {line[-400:]}"
+        escaped = (c if c.isprintable() else ascii(c)[1:-1] for c in kept)
+        click.echo("".join(escaped), err=err)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]}, invoke_without_command=True)
 @click.version_option(__version__)
-def cli() -> None:
+@click.pass_context
+def cli(context) -> None:
     """Why computers stop getting faster when you add processors, with numbers."""
+    if context.invoked_subcommand is None:
+        say(context.get_help())
 
 
 @cli.command()
@@ -101,7 +117,7 @@ def list_(what) -> None:
         if not what:
             click.secho(kind, bold=True)
         for name, meaning in kinds[kind]():
-            click.echo(f"{'' if what else '  '}{name:<34} {meaning}")
+            say(f"{'' if what else '  '}{name:<34} {meaning}")
 
 
 def _notebooks():
@@ -140,8 +156,8 @@ def _readers():
 
 @cli.command()
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--x", metavar="COLUMN", help="Column of the load N.  [default: N, or the first]")
-@click.option("--y", metavar="COLUMN", help="Column of the throughput.  [default: X, or the next]")
+@click.option("--x", metavar="COLUMN", help="Column of the load N.  [default: by its name]")
+@click.option("--y", metavar="COLUMN", help="Column of the throughput.  [default: by its name]")
 @click.option("--law", default="all", show_default=True, metavar="NAME|all")
 @click.option(
     "--weights",
@@ -156,7 +172,8 @@ def _readers():
 def fit(file, x, y, law, weights, holdout, level, as_json) -> None:
     """Fit scaling laws to a table with a load column and a throughput column.
 
-    FILE is a CSV file with a header, or the name of one of `nummodel list tables`.
+    FILE is a CSV file with a header, "-" for one on standard input, or the name of one of
+    `nummodel list tables`. Cells are parted by commas, semicolons or tabs.
     """
     import json
 
@@ -166,18 +183,26 @@ def fit(file, x, y, law, weights, holdout, level, as_json) -> None:
     if as_json:
         click.echo(json.dumps(result, indent=1, allow_nan=False))
         return
-    click.echo(study.text(result, level))
-    for warning in result["warnings"]:
-        click.echo(f"nummodel: warning: {warning}", err=True)
+    say(study.text(result, level))
+    for warning in study.concerning(result):
+        say(f"nummodel: warning: {warning}", err=True)
 
 
 def main() -> None:
     """Run the command line; mistakes of its user become one line and exit code 2."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # what an encoding lacks is escaped as well
+            stream.reconfigure(errors="backslashreplace")
     try:
         cli.main(standalone_mode=False, prog_name="nummodel")
+        print(end="", flush=True)
     except (InputError, click.ClickException) as error:
         message = error.format_message() if isinstance(error, click.ClickException) else str(error)
-        click.echo(f"nummodel: {' '.join(message.split())}", err=True)
+        say(f"nummodel: {' '.join(message.split())}", err=True)
         sys.exit(2)
     except (KeyboardInterrupt, click.Abort):
         sys.exit(130)
+    except OSError as error:
+        say(f"nummodel: {error.filename or 'output'}: {error.strerror}", err=True)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is left to be written goes nowhere
+        sys.exit(1)

@@ -5,7 +5,7 @@ a one-sided interval and no standard error.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -171,12 +171,19 @@ class Fit(Measured):
         spare. Raises ValueError for what the law lacks, and for an X_max that hangs on two
         estimates none of which is a scale.
         """
-        if name not in self.free:
+        if name == "N_opt" and len(shapes := profile.shapes(self)) == 1:
+            low, high = np.minimum(self.interval(shapes[0], level), 1e30)
+            tried = low + np.linspace(0, 1, 17) * (high - low)  # it may go up and down
+            moved = [replace(self, estimate=self.estimate | {shapes[0]: v}) for v in tried]
+            found = [profile.peak(fit) for fit in moved]
+            return min(found), max(found)
+        if name not in self.free and name != "N_opt":
             asked = profile.derived(self, name)
             used = [n for n in asked.quantities if n in self.free]
             if len(used) == 1:  # it goes up or down with the only estimate that it takes
-                ends = self.interval(used[0], level)
-                found = [asked.at(self.values | {used[0]: end}) for end in ends]
+                found = [
+                    asked.at(self.values | {used[0]: e}) for e in self.interval(used[0], level)
+                ]
                 found = [max(quantity(name).low, np.inf if np.isnan(v) else v) for v in found]
                 return min(found), max(found)
         low, high = profile.interval(self, profile.of(self, name), level)
@@ -212,6 +219,12 @@ class Fit(Measured):
         rows = {name: e._asdict() for name, e in self.estimates(level).items()}
         return pd.DataFrame.from_dict(rows, orient="index")
 
+    def without_columns(self, what: str) -> None:
+        """Raises ValueError if other quantities than the load differ from point to point."""
+        columns = [n for n, v in self.known.items() if np.ndim(v)]
+        if columns:
+            raise ValueError(f"{what}: {', '.join(columns)} is a column of its own, expected none")
+
     def curve(self, N, level: float = 0.95) -> "pd.DataFrame":
         """The curve with the profile interval for its true height (low, high); one row per N."""
         import pandas as pd
@@ -219,9 +232,7 @@ class Fit(Measured):
         N = np.atleast_1d(np.asarray(N, dtype=float))
         if not (N > 0).all():
             raise ValueError(f"curve: {self.law.quantities[0]} must be positive")
-        columns = [n for n, v in self.known.items() if np.ndim(v)]
-        if columns:
-            raise ValueError(f"curve: {', '.join(columns)} is a column of its own, expected none")
+        self.without_columns("curve")
         low, high = profile.interval(self, profile.height(self, N), level)
         return pd.DataFrame({"N": N, "value": self.at(N), "low": low, "high": high})
 
@@ -248,22 +259,18 @@ class Fit(Measured):
         return frame.assign(low=low, high=high)
 
     def peak(self) -> tuple[float, float] | None:
-        """The first N from 1 on at which the curve begins to fall, and X there; None for a curve
-        that only rises, up to `profile.FAR` times the last load. Raises ValueError for a law
-        without N.
+        """N and X of the highest throughput at any N >= 1; None for a curve that goes on rising, or
+        to a ceiling that is higher. Raises ValueError for a law without N.
         """
-        N = profile.peak(self)
-        return (N, float(self.at(N))) if np.isfinite(N) else None
+        N, X = profile.top(self)
+        return (N, X) if np.isfinite(N) else None
 
     @property
     def X_max(self) -> float:
         """The highest throughput of the curve at any N >= 1; infinite if it has neither peak nor
         ceiling.
         """
-        from nummodel.scaling import ceiling
-
-        top = ceiling(self.law)
-        return float(top.at(self.values))
+        return profile.top(self)[1]
 
     def load_for(self, X: float, level: float = 0.95) -> tuple[float, float, float]:
         """The load at which the curve first reaches `X`, and its interval (low, high).

@@ -78,8 +78,10 @@ class Formula:
         return all(isinstance(number, float) for number in numbers)
 
     def _somewhere(self, share: float) -> dict[str, np.float64]:
-        """Values inside the ranges of all quantities, no two at the same place."""
-        ends = {n: quantity(n)[3:] for n in self.quantities}
+        """Values inside the ranges of all quantities, no two at the same place, and a load at which
+        laws of N - 1 hold.
+        """
+        ends = {n: (1.0, np.inf) if n == "N" else quantity(n)[3:] for n in self.quantities}
         places = [share * (1 + i / len(ends)) for i in range(len(ends))]
         return {
             n: np.float64(low + min(high - low, 1.0) * place)
@@ -167,6 +169,19 @@ class Formula:
 
         return carried
 
+    def carried(self, **values: Any) -> Any:
+        """The value for jets, numbers and arrays, also where the body takes no jets."""
+        if self._plain:
+            return self.body(**values)
+        names = tuple(n for n, v in values.items() if isinstance(v, Jet))
+        plain = {n: values[n].value if n in names else v for n, v in values.items()}
+        value, *found = self.jet(names, second=True)(**plain)
+        moved = [values[n] - plain[n] for n in names]
+        terms = [*moved]
+        for i, one in enumerate(moved):
+            terms += [one * other * (0.5 if one is other else 1.0) for other in moved[: i + 1]]
+        return sum((slope * term for slope, term in zip(found, terms, strict=True)), value)
+
     @classmethod
     def made(
         cls, result: str, body: Callable, quantities: Iterable[str], name: str, meaning: str
@@ -208,8 +223,11 @@ class Formula:
                 return result / self.body(**values, **{name: 1.0})
             import sympy as sp
 
-            (root,) = sp.solve(self.expr - values[self.result], self.symbols[name])
-            return root
+            roots = sp.solve(self.expr - values[self.result], self.symbols[name])
+            if len(roots) != 1:
+                law = self.__name__  # type: ignore[attr-defined]
+                raise ValueError(f"{law} has {len(roots)} solutions for {name}, expected one")
+            return roots[0]
 
         quantities = [n for n in (*self.quantities, self.result) if n != name]
         called = f"{self.__name__}_{name}"  # type: ignore[attr-defined]

@@ -13,7 +13,7 @@ import numpy as np
 from nummodel.formula import Formula
 from nummodel.leastsquares import descend, grid
 from nummodel.nomenclature import quantity
-from nummodel.restated import by_peak, height_at, through
+from nummodel.restated import by_peak, height_at, level, through, with_peak
 
 if TYPE_CHECKING:
     from nummodel.fit import Fit
@@ -49,6 +49,8 @@ def of(fit: "Fit", name: str) -> Target:
     """An estimate by its name, "N_opt" or "X_max". Raises ValueError for what the law lacks."""
     if name in fit.free:
         return _target(fit, fit.law, name, fit.free, [fit.estimate[name]])
+    if name == "N_opt":
+        return _by_peak(fit)
     asked = derived(fit, name)
     best = asked.at(fit.values)
     best = np.inf if np.isnan(best) else best  # sigma = 1 without exchange: a flat curve
@@ -69,14 +71,60 @@ def _asked(fit: "Fit", law: Formula, asked: Formula, free, best: float) -> Targe
 
 
 def derived(fit: "Fit", name: str) -> Formula:
-    """The formula of "N_opt" or "X_max". Raises ValueError for what the law lacks."""
+    """The formula of "X_max". Raises ValueError for what a law lacks, or algebra does not find."""
     from nummodel import scaling
 
-    derive = {"N_opt": scaling.optimum, "X_max": scaling.ceiling}.get(name)
-    asked = derive(fit.law) if derive else None
-    if asked is None or not set(asked.quantities) & set(fit.free):
-        raise ValueError(f"{fit.law.__name__} has no {name}")  # type: ignore[attr-defined]
+    law = fit.law.__name__  # type: ignore[attr-defined]
+    if name != "X_max":
+        raise ValueError(f"{law} has no {name}")
+    asked, highest = scaling.ceiling(fit.law), top(fit)[1]
+    found = asked.at(fit.values)
+    if not np.isclose(found, highest, rtol=1e-6) and not np.isnan(found):
+        raise ValueError(f"algebra finds no X_max of {law}, so it has no interval")
+    if not set(asked.quantities) & set(fit.free):
+        raise ValueError(f"{law} has no X_max, or it is known")
     return asked
+
+
+def shapes(fit: "Fit") -> tuple[str, ...]:
+    """The free quantities that may move the peak. Raises ValueError for a law that never falls."""
+    found = tuple(n for n in fit.free if not fit.law.is_scale(n))
+    if np.isinf(peak(fit)):
+        points = grid(fit.law, fit.law.quantities[1:], {"N": fit.N}, fit.X)
+        values: dict[str, Any] = {n: mesh.ravel()[:, None] for n, mesh in points.items()}
+        loads = np.append(fit.N, FAR * fit.N.max())
+        X, slope = fit.law.jet(("N",))(**fit.values | values | {"N": loads})
+        with np.errstate(all="ignore"):
+            if not found or not np.any(loads * slope / X < -1e-9):
+                raise ValueError(f"{fit.law.__name__} has no N_opt")  # type: ignore[attr-defined]
+    return found
+
+
+def _by_peak(fit: "Fit") -> Target:
+    """The load of the peak, in place of the last quantity that makes one; and of those before, as
+    long as that would have to leave its range somewhere.
+    """
+    N, targets = peak(fit), []
+    names = shapes(fit)
+    points = grid(fit.law, fit.free, fit.given, fit.X)
+    for gone in reversed(names):
+        left = tuple(n for n in fit.free if n != gone)
+        best = [N if N > 1 else 0.5]
+        law = with_peak(fit.law, gone)
+        targets.append(_target(fit, law, "N_opt", left, best)._replace(inverse=True))
+        some = {n: mesh.ravel()[:, None] for n, mesh in points.items() if n != gone}
+        found = level(fit.law, gone, fit.values | some | {"N": np.unique(fit.N)})
+        if np.isfinite(found).all():
+            break
+    if 1 < N < np.inf:  # what makes the peak there has to be what was estimated
+        at = fit.values | {"N": N}
+        known = [level(fit.law, n, at) / fit.estimate[n] for n in names[-len(targets) :]]
+        if not np.allclose(known, 1, rtol=1e-6):
+            raise ValueError(f"N_opt of {fit.law.__name__} has no interval: several peaks")  # type: ignore[attr-defined]
+    first, *others = targets
+    for other in others:
+        first = other._replace(other=first)
+    return first
 
 
 def height(fit: "Fit", N: np.ndarray) -> Target:
@@ -174,14 +222,18 @@ def _far(fit: "Fit", target: Target) -> np.ndarray:
     return FAR * np.maximum(np.where(np.isfinite(target.value), target.value, 0.0), size)
 
 
-def peak(fit: "Fit") -> float:
-    """The first N from 1 on at which the curve begins to fall; infinite if it does not, up to `FAR`
-    times the last load.
+def top(fit: "Fit") -> tuple[float, float]:
+    """Load and height of the highest throughput from N = 1 on. The load is infinite where that is
+    reached at no load; the height then is that of the ceiling, or infinite as well.
+
+    Looked for up to N = 1e30, or a billion times the last load, and more closely up to a thousand
+    times. Raises ValueError for a law without N, and for one with columns of its own.
     """
     from scipy.optimize import brentq
 
     if "N" not in fit.law.quantities:
         raise ValueError(f"{fit.law.__name__} has no N, so no peak")  # type: ignore[attr-defined]
+    fit.without_columns("peak")
     jet = fit.law.jet(("N",))
 
     def elasticity(log_N):  # d ln X / d ln N
@@ -190,16 +242,32 @@ def peak(fit: "Fit") -> float:
         with np.errstate(all="ignore"):
             return slope * N / X
 
-    log_N = np.linspace(0, np.log(FAR * max(fit.N.max(), 1.0)), 201)
+    last = fit.N.max()
+    near, far = np.log(max(1e3 * last, 1e3)), np.log(max(FAR * last, 1e30))
+    log_N = np.union1d(np.linspace(0, far, 101), np.linspace(0, near, 401))
     found = np.broadcast_to(elasticity(log_N), log_N.shape)
-    falling = np.flatnonzero(found < -1e-9)  # and not by rounding
-    if not len(falling):
-        return np.inf
-    rising = np.flatnonzero(found[: falling[0]] > 0)
-    if not len(rising):
-        return 1.0
-    ends = log_N[rising[-1]], log_N[falling[0]]
-    return float(np.exp(brentq(elasticity, *ends, xtol=1e-14)))
+    X = np.broadcast_to(fit.at(np.exp(log_N)), log_N.shape)
+    falling = found < -1e-9  # and not by rounding
+    peaks = []
+    for end in np.flatnonzero(falling & ~np.append(False, falling[:-1])):
+        rising = np.flatnonzero(found[:end] > 0)
+        level = found[rising[-1] + 1 : end] if len(rising) else found[:end]
+        if len(rising) and not (level < -1e-9).any():
+            log_peak = brentq(elasticity, log_N[rising[-1]], log_N[end], xtol=1e-14)
+            peaks.append((float(np.exp(log_peak)), float(fit.at(np.exp(log_peak)))))
+        elif not len(rising):
+            peaks.append((1.0, float(fit.at(1.0))))
+    known = np.flatnonzero(np.isfinite(found) & np.isfinite(X))
+    ceiling = (np.inf if found[known[-1]] > 1e-9 else X[known[-1]]) if len(known) else -np.inf
+    N, highest = max(peaks, key=lambda one: one[1], default=(np.inf, -np.inf))
+    if highest >= ceiling * (1 - 1e-12):
+        return N, highest
+    return np.inf, float(ceiling)
+
+
+def peak(fit: "Fit") -> float:
+    """The load of the highest throughput from N = 1 on; infinite if none is reached."""
+    return top(fit)[0]
 
 
 def load(fit: "Fit", X: float, level: float) -> np.ndarray:
@@ -207,9 +275,8 @@ def load(fit: "Fit", X: float, level: float) -> np.ndarray:
     the interval of the curve, and where it leaves it below. Looked for from the first load, or 1,
     up to the peak or a thousand times the last load; infinite if not found there.
     """
-    top = fit.peak()
     lowest, far = min(1.0, fit.N.min()), 1e3 * fit.N.max()
-    peak = max(min(top[0], far), 2 * lowest) if top else far
+    highest = max(min(peak(fit), far), 2 * lowest)
     t = quantile(level, fit.dof)
 
     def above(N):
@@ -219,7 +286,7 @@ def load(fit: "Fit", X: float, level: float) -> np.ndarray:
         F = cost(fit, height(fit, N), np.full(len(N), X), np.arange(len(N)))
         return np.sign(above(N)) * np.sqrt(np.nan_to_num(F, nan=1e300, posinf=1e300)) - threshold
 
-    load = _first(above, lowest, peak, -1e-12)
+    load = _first(above, lowest, highest, -1e-12)
     low = _first(lambda N: beyond(N, -t), lowest, load if np.isfinite(load) else far)
     high = _first(lambda N: beyond(N, t), load, far) if np.isfinite(load) else np.inf
     return np.array([load, low, high] if fit.dof > 0 else [load, np.nan, np.nan])

@@ -89,16 +89,22 @@ def speedup(law: Formula) -> Formula:
 def optimum(law: Formula) -> Formula | None:
     """Population at which a law's throughput is highest, or None for a law that never falls.
 
-    Raises ValueError for a law without N, and for one that algebra does not solve.
+    Raises ValueError for a law without N, and for one of which algebra finds no peak or several.
     """
     import sympy as sp
 
+    N = law.symbols["N"]
+    slope = sp.numer(sp.together(law.expr.diff(N)))
+    if slope.is_polynomial(N) and sp.degree(slope, N) > 2:
+        raise ValueError(f"algebra finds no single peak of {law.__name__}")  # type: ignore[attr-defined]
     try:
-        roots = sp.solve(law.expr.diff(law.symbols["N"]), law.symbols["N"])
+        roots = sp.solve(law.expr.diff(N), N)
     except NotImplementedError:
         raise ValueError(f"no algebra finds the peak of {law.__name__}") from None  # type: ignore[attr-defined]
     if not roots:
         return None
+    if len(roots) > 1:
+        raise ValueError(f"algebra finds {len(roots)} peaks of {law.__name__}, expected one")  # type: ignore[attr-defined]
     return law.derived("N_opt", roots[0], _name(law, "optimum"), "Population of the peak.")
 
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nummodel import compare, data, scaling
+from nummodel import columns, compare, data, scaling
 from nummodel.errors import InputError
 from nummodel.fit import Fit, fit
 from nummodel.measured import KINDS
@@ -20,13 +20,16 @@ COMPARISONS = {
 
 
 class Points(NamedTuple):
-    """Measurements from a file: loads, throughputs, weights of their own if any, column names."""
+    """Measurements from a file: loads, throughputs, weights of their own if any, column names, and
+    what speaks against fitting them together.
+    """
 
     N: np.ndarray
     X: np.ndarray
     w: np.ndarray | None
     x: str
     y: str
+    pooled: tuple[str, ...] = ()
 
     def where(self, keep: np.ndarray) -> "Points":
         """Those for which `keep` is true."""
@@ -39,19 +42,21 @@ def read(
 ) -> Points:
     """Two columns of a CSV file, or of a published table by its name, in the units printed there.
 
-    Left out, `x` is N or the first column and `y` is X or the one after `x`. `weights` is one of
-    `measured.KINDS` or a third column. Raises InputError for whatever cannot be used.
+    Left out, `x` and `y` are the columns that are called N and X, or else what `columns.choose`
+    takes for a load and a throughput. `weights` is one of `measured.KINDS` or a third column. "-"
+    is standard input. Raises InputError for whatever cannot be used.
     """
     path = data.path(path)
     cells = table.read(path)
-    load, result = _columns(cells, x, y, weights, path)
     if weights not in KINDS and weights not in cells:
-        expected = f"{', '.join(KINDS)}, or a column of: {', '.join(cells)}"
+        expected = f"{', '.join(KINDS)}, or a column of: {columns.listed(cells)}"
         raise InputError(f"{path}: weights {weights!r}, expected {expected}")
-    N = _numbers(cells, load, path, "" if x else "x")
-    X = _numbers(cells, result, path, "" if y else "y")
+    load, result = columns.choose(cells, x, y, weights, path)
+    N = _numbers(cells, load, path, "x" if x is None else "")
+    X = _numbers(cells, result, path, "y" if y is None else "")
     own = None if weights in KINDS else table.numbers(cells, weights, path, positive=True)
-    return Points(N, X, own, load, result)
+    pooled = columns.pooled(cells, {load, result, weights}, N, path)
+    return Points(N, X, own, load, result, tuple(pooled))
 
 
 def fit_laws(
@@ -99,8 +104,11 @@ def study(
     laws = {name: _figures(f, new, level) for name, f in fits.items()}
     laws |= {name: {"refused": reason} for name, reason in refused.items()}
     chosen, why = compare.choose(fits)
-    warnings = [f"{name}: {remark}" for name in fits for remark in remarks(fits[name], level)]
-    warnings += cautions(fits, chosen)
+    warnings = list(points.pooled)
+    for name, f in fits.items():
+        told = remarks(f, level) + cautions(fits, chosen) * (name == chosen)
+        told += _outside(laws[name]["predictions"], points.x, level)
+        warnings += [f"{name}: {sentence}" for sentence in told]
     if (new.N > used.N.max()).any():
         warnings.append(EXTRAPOLATION)
     if holdout and not held.any():
@@ -134,6 +142,32 @@ def held_out(expression: str | None, N: np.ndarray, x: str = "N") -> np.ndarray:
     return COMPARISONS[match[1]](N, float(match[2]))
 
 
+def _outside(predictions: list[dict[str, Any]], x: str, level: float) -> list[str]:
+    """A warning, if measurements lie outside the intervals that were predicted for them."""
+    missed = [p for p in predictions if not _holds(p)]
+    if not missed:
+        return []
+    sides = ["below" if p["observed"] < p["value"] else "above" for p in missed]
+    found = [f"{x} = {p['N']:g} ({side})" for p, side in zip(missed[:5], sides, strict=False)]
+    rest = f" and {len(missed) - 5} more" if len(missed) > 5 else ""
+    return [
+        f"{len(missed)} of {len(predictions)} rows held out lie outside their {100 * level:g} % "
+        f"intervals: {', '.join(found)}{rest}"
+    ]
+
+
+def _holds(prediction: dict[str, Any]) -> bool:
+    """Whether the measurement lies in its interval; an end that does not exist holds it."""
+    low, high, observed = (prediction[key] for key in ("low", "high", "observed"))
+    return (low is None or low <= observed) and (high is None or observed <= high)
+
+
+def concerning(result: dict[str, Any]) -> list[str]:
+    """The warnings of a study without those of laws that were not chosen, where one was."""
+    others = [f"{name}: " for name in result["laws"] if result["chosen"] not in (name, None)]
+    return [w for w in result["warnings"] if not w.startswith(tuple(others))]
+
+
 def text(result: dict[str, Any], level: float) -> str:
     """A study as tables for people."""
     lines = [
@@ -148,14 +182,15 @@ def text(result: dict[str, Any], level: float) -> str:
         for q, e in law["estimates"].items():
             error = f"  {_span(e['low'], e['high'])}" + "  on its bound" * e["at_bound"]
             lines.append(f"  {q:<8}{e['value']:>12.5g}{error}")
-        if law["peak"]:
-            lines.append(f"  peak    {law['peak']['X']:>12.5g}  at {law['peak']['N']:.4g}")
+        if peak := law["peak"]:
+            at = f"at {peak['N']:.4g}  {_span(peak['low'], peak['high'])}".rstrip()
+            lines.append(f"  peak    {peak['X']:>12.5g}  {at}")
         if law["aicc"] is not None:
             lines.append(f"  AICc    {law['aicc']:>12.1f}")
+        if law["loo_rmse"] is not None:
             lines.append(f"  leave-one-out error {law['loo_rmse']:.4g}")
         for p in law["predictions"]:
-            low, high = (-np.inf if p["low"] is None else p["low"], p["high"] or np.inf)
-            verdict = "  inside" if low <= p["observed"] <= high else "  outside"
+            verdict = "  inside" if _holds(p) else "  outside"
             verdict = "" if p["low"] is None and p["high"] is None else verdict
             lines.append(
                 f"  at {p['N']:<6g}{p['value']:>11.5g}  {_span(p['low'], p['high'])}"
@@ -165,32 +200,13 @@ def text(result: dict[str, Any], level: float) -> str:
     return "\n".join(lines)
 
 
-def _columns(
-    cells: table.Cells, x: str | None, y: str | None, weights: str, path: Path
-) -> tuple[str, str]:
-    """Load and throughput column, by name, by custom or by position."""
-    names = [c for c in cells if c != weights or c in (x, y)]
-    if len(names) < 2 or (x is not None and x == y):
-        raise InputError(f"{path}: only {x or next(iter(cells))}, expected a column for X as well")
-    free = [c for c in names if c not in (x, y)]
-    x = x or ("N" if "N" in free else free[0])
-    if y:
-        return x, y
-    others = [c for c in names if c != x]
-    after = others[names.index(x) :] if x in names else others
-    if not after and "X" not in others:
-        found = ", ".join(cells)
-        raise InputError(f"{path}: no column after {x!r}, expected y; the columns are: {found}")
-    return x, "X" if "X" in others else after[0]
-
-
 def _numbers(cells: table.Cells, column: str, path: Path, guessed: str) -> np.ndarray:
     """A column of positive numbers; of one that was guessed, how to name another."""
     try:
         return table.numbers(cells, column, path, positive=True)
     except InputError as error:
         how = f"no {guessed} was given: --{guessed} NAME, in a report -p {guessed}=NAME"
-        hint = f" ({how}; the columns are: {', '.join(cells)})" if guessed else ""
+        hint = f" ({how}; the columns are: {columns.listed(cells)})" if guessed else ""
         raise InputError(f"{error}{hint}") from None
 
 
@@ -203,15 +219,23 @@ def _figures(result: Fit, new: Points, level: float) -> dict[str, Any]:
         }
         for name, e in result.estimates(level).items()
     }
-    peak = result.peak()
     return {
         "estimates": estimates,
         "aicc": _figure(compare.aicc(result)),
         "loo_rmse": _figure(result.loo_rmse),
         "residuals": result.residuals.tolist(),
-        "peak": {"N": peak[0], "X": peak[1]} if peak else None,
+        "peak": _peak(result, level),
         "predictions": _predictions(result, new, level) if len(new.N) else [],
     }
+
+
+def _peak(result: Fit, level: float) -> dict[str, float | None] | None:
+    """Load and height of the highest throughput, with the interval of its load."""
+    peak = result.peak()
+    if not peak:
+        return None
+    low, high = result.interval("N_opt", level)
+    return {"N": peak[0], "X": peak[1], "low": _figure(low), "high": _figure(high)}
 
 
 def _predictions(result: Fit, new: Points, level: float) -> list[dict[str, Any]]:

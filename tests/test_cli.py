@@ -2,6 +2,9 @@
 
 import csv
 import json
+import os
+import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -117,16 +120,61 @@ def test_comments_may_hold_anything(tmp_path):
 
 
 @pytest.mark.parametrize(
+    "header, x, y",
+    [
+        ("when,threads,tps", "threads", "tps"),
+        ("clients,run,tps", "clients", "tps"),
+        ("clients,latency_avg_ms,rps", "clients", "rps"),
+        ("run_id,clients,requests/s", "clients", "requests/s"),
+        ("throughput (MB/s),N,p95", "N", "throughput (MB/s)"),
+        (",numThreads,ops_per_s", "numThreads", "ops_per_s"),
+        ("nodes,N,X_per_s", "N", "X_per_s"),
+        ("users,p99,requests_s", "users", "requests_s"),
+        ("cores,speed,error_rate", "cores", "speed"),
+        ("workers,tps_stddev,tps", "workers", "tps"),
+        ("tps,threads,elapsed", "threads", "tps"),
+        ("date,input,output", "input", "output"),
+    ],
+)
+def test_columns_are_known_by_their_names(tmp_path, header, x, y):
+    """Not by their places; numbers of runs and times are neither load nor throughput."""
+    rows = "3,1,10\n4,2,19\n5,4,33\n6,8,52\n"
+    got = result("fit", write(tmp_path, f"{header}\n{rows}"))
+    assert (got["x"], got["y"]) == (x, y)
+
+
+@pytest.mark.parametrize(
+    "header, what",
+    [
+        ("threads,tps,qps", "tps, qps may be the throughput"),
+        ("threads,nodes,tps", "threads, nodes may be the load"),
+        ("size,depth,width", "size, depth, width may be the load"),
+        ("threads,run,elapsed_s", "no column is known as the throughput"),
+        ("run,when,tps", "no column is known as the load"),
+        ("threads,tps per client,elapsed", "no column is known as the throughput"),
+    ],
+)
+def test_columns_that_are_not_clear_are_refused_with_the_command_that_names_them(
+    tmp_path, header, what
+):
+    path = write(tmp_path, f"{header}\n1,10,3\n2,19,4\n4,33,5\n8,52,6\n", "my table.csv")
+    message = refused("fit", path)
+    assert what in message
+    command = shlex.split(re.search(r"as in: nummodel (.*) \(in a report", message)[1])
+    assert command[:2] == ["fit", str(path)] and {"--x", "--y"} <= set(command)
+    got = result(*command)
+    assert {got["x"], got["y"]} <= set(header.split(","))
+
+
+@pytest.mark.parametrize(
     "options, x, y",
     [
-        ((), "when", "threads"),
         (("--x", "threads"), "threads", "tps"),
-        (("--y", "threads"), "when", "threads"),
+        (("--y", "when"), "threads", "when"),
         (("--x", "when", "--weights", "threads"), "when", "tps"),
     ],
 )
-def test_columns_left_out(tmp_path, options, x, y):
-    """The load is the first column, the throughput the one after the load."""
+def test_columns_that_are_named(tmp_path, options, x, y):
     rows = "when,threads,tps\n3,1,10\n4,2,19\n5,4,33\n6,8,52\n"
     got = result("fit", write(tmp_path, rows), *options, "--law", "linear")
     assert (got["x"], got["y"]) == (x, y)
@@ -135,20 +183,166 @@ def test_columns_left_out(tmp_path, options, x, y):
 @pytest.mark.parametrize(
     "options, hint",
     [
-        (
-            (),
-            "no x was given: --x NAME, in a report -p x=NAME; the columns are: when, N_,",
-        ),
-        (("--x", "tps"), "no y was given: --y NAME, in a report -p y=NAME; the columns are: when"),
-        (("--x", "when"), ""),
-        (("--x", "N_", "--y", "host"), ""),
+        ((), "no x was given: --x NAME, in a report -p x=NAME; the columns are: N_, tps, host"),
+        (("--x", "tps"), "no y was given: --y NAME, in a report -p y=NAME; the columns are: N_"),
+        (("--x", "N_", "--y", "tps"), ""),
+        (("--x", "tps", "--y", "host"), ""),
     ],
 )
 def test_a_guess_that_went_wrong_says_how_to_name_the_column(tmp_path, options, hint):
-    rows = "when,N_,tps,host\n2026-11-20,1,10,a\n2026-11-21,2,19,b\n"
+    rows = "N_,tps,host,speed\n2 threads,10,a,fast\n1,19,b,1\n"
     message = refused("fit", write(tmp_path, rows), *options)
     assert "expected a number" in message and hint in message
     assert ("was given" in message) == bool(hint)
+
+
+@pytest.mark.parametrize("option", ["--x", "--y", "--weights", "--law", "--holdout"])
+def test_an_empty_name_is_no_name(tmp_path, option):
+    assert "''" in refused("fit", write(tmp_path, GOOD), option, "")
+
+
+@pytest.mark.parametrize("separator", [";", "\t"])
+def test_decimal_commas(tmp_path, separator):
+    """Where cells are not parted by commas; one that may part thousands is not guessed at."""
+    cells = "N;X\n1;10,5\n2;1.9e1\n4;35\n8;60,25\n16;9e1\n32;0,110e3\n"
+    decimal = cells.replace("1.9e1", "19,0").replace(";", separator)
+    points = GOOD.replace("1,10\n", "1,10.5\n").replace("60", "60.25")
+    ours, theirs = (
+        result("fit", write(tmp_path, text), "--weights", "relative") for text in (decimal, points)
+    )
+    assert ours == theirs
+    mixed = refused("fit", write(tmp_path, cells.replace(";", separator)))
+    assert ":3: X is '1.9e1', expected a decimal comma, as others have" in mixed
+    thousands = "N;X\n1;1,105\n2;2,190\n".replace(";", separator)
+    assert "without thousands separators" in refused("fit", write(tmp_path, thousands))
+
+
+def test_what_parts_cells_is_not_counted_inside_quotes(tmp_path):
+    text = GOOD.replace(",", ";").replace("N;X", '"load, threads, all";"X, per s"')
+    got = result("fit", write(tmp_path, text))
+    assert (got["x"], got["y"], got["n"]) == ("load, threads, all", "X, per s", 6)
+
+
+def test_configurations_in_one_file_are_noticed(tmp_path):
+    """And split by the command that the warning tells; not repetitions, dates or comments."""
+    text = "N,config,version,X,comment\n" + "\n".join(
+        f"{n},{c},{v},{x},note {n}{c}"
+        for c, v, speed in (("a", 5.3, 10), ("b b", 5.4, 12))
+        for n, x in ((1, speed), (2, 1.9 * speed), (4, 3.5 * speed), (8, 5 * speed))
+    )
+    path = write(tmp_path, text + "\n")
+    warned = [w for w in result("fit", path)["warnings"] if "fitted together" in w]
+    assert len(warned) == 2
+    assert "different config (a, b b)" in warned[0] and "version (5.3, 5.4)" in warned[1]
+    (split,) = re.findall(r"awk .*(?= \| nummodel fit -$)", warned[0])
+    alone = subprocess.run(split, shell=True, capture_output=True, text=True, check=True)
+    assert alone.stdout.count("\n") == 5
+    assert result("fit", write(tmp_path, alone.stdout, "a.csv"))["warnings"] != []
+    assert not any(
+        "fitted together" in w for w in result("fit", tmp_path / "a.csv", "--x", "N")["warnings"]
+    )
+    runs = "N,run,date,X\n" + "".join(
+        f"{n},r{i},2026-01-0{i},{10 * n + i}\n" for n in (1, 2, 4, 8) for i in (1, 2)
+    )
+    assert not any("fitted together" in w for w in result("fit", write(tmp_path, runs))["warnings"])
+
+
+def test_a_row_held_out_that_lies_outside_its_interval_is_a_warning(tmp_path):
+    path = write(tmp_path, GOOD.replace("32,110", "32,300"))
+    got = result("fit", path, "--holdout", "N>16", "--law", "amdahl")
+    (prediction,) = got["laws"]["amdahl"]["predictions"]
+    assert prediction["observed"] > prediction["high"]
+    told = "amdahl: 1 of 1 rows held out lie outside their 95 % intervals: N = 32 (above)"
+    assert told in got["warnings"]
+    assert told in nummodel("fit", path, "--holdout", "N>16", "--law", "amdahl").stderr
+    inside = result("fit", write(tmp_path, GOOD), "--holdout", "N==8", "--law", "usl")
+    assert not any("outside" in warning for warning in inside["warnings"])
+
+
+def test_a_load_measured_once_beside_others_repeated(tmp_path):
+    """The USL has then no leave-one-out error, but an AICc."""
+    path = write(tmp_path, "N,X\n1,10\n2,19\n2,18\n4,33\n4,34\n4,35\n")
+    usl = result("fit", path)["laws"]["usl"]
+    assert usl["aicc"] is not None and usl["loo_rmse"] is None
+    assert nummodel("fit", path).returncode == 0
+
+
+def test_every_peak_has_the_interval_of_its_load(tmp_path):
+    """In JSON and in words; the ends are those of `Fit.interval`."""
+    path = write(tmp_path, GOOD.replace("32,110", "32,70"))
+    got = result("fit", path)
+    peak = got["laws"]["usl"]["peak"]
+    assert list(peak) == ["N", "X", "low", "high"] and peak["low"] < peak["N"] < peak["high"]
+    words = f"at {peak['N']:.4g}  [{peak['low']:.5g}, {peak['high']:.5g}]"
+    assert words in nummodel("fit", path).stdout
+    few = result("fit", path, "--holdout", "N<4", "--level", "0.999")["laws"]["usl"]["peak"]
+    assert few["high"] is None
+    none = result("fit", path, "--holdout", "N<8")["laws"]["usl"]["peak"]
+    assert none["low"] is None and none["high"] is None
+
+
+def test_people_are_told_what_concerns_the_law_that_was_chosen():
+    """JSON has the warnings of all laws, each with its name."""
+    got, said = result(*ZVM), nummodel(*ZVM).stderr
+    others = {name for name in got["laws"] if name != got["chosen"]}
+    named = {warning.partition(": ")[0] for warning in got["warnings"]}
+    assert named & others
+    assert {line.split(": ")[2] for line in said.splitlines()} == named - others
+
+
+def test_alone_it_prints_its_help():
+    done = nummodel()
+    assert done.returncode == 0 and done.stdout == nummodel("--help").stdout
+    assert done.stdout.count("\n") > 8 and done.stderr == ""
+
+
+def test_what_is_quoted_cannot_steer_a_terminal_or_fill_it(tmp_path):
+    odd = "X\x1b[31m\u202e"
+    text = GOOD.replace("N,X", f"N,{odd}")
+    done = nummodel("fit", write(tmp_path, text))
+    assert done.returncode == 0 and r"X\x1b[31m\u202e against N" in done.stdout
+    for path, what in (
+        (write(tmp_path, text.replace("19", "\x1b[2J"), "1"), "expected a number"),
+        (write(tmp_path, GOOD.replace("19", "x" * 100_000), "2"), "expected a number"),
+        (write(tmp_path, GOOD.replace("X", "x" * 100_000), "3"), ""),
+        ("x" * 5000, "File name too long"),
+    ):
+        said = nummodel("fit", path).stderr
+        assert what in said and said.rstrip("\n").isprintable() and len(said) < 1100
+
+
+def test_a_letter_that_only_looks_like_one_is_no_number(tmp_path):
+    assert "'\u0131nf', expected a number" in refused(
+        "fit", write(tmp_path, GOOD.replace("19", "\u0131nf"))
+    )
+
+
+def installed(*arguments, **options):
+    command = [sys.executable, "-m", "nummodel", *map(str, arguments)]
+    return subprocess.run(command, stderr=subprocess.PIPE, text=True, **options)
+
+
+def test_standard_input_is_a_file_as_well(tmp_path):
+    done = installed("fit", "-", "--json", input=GOOD, stdout=subprocess.PIPE)
+    assert json.loads(done.stdout) == result("fit", write(tmp_path, GOOD))
+    bad = installed("fit", "-", input="N,X\n1,a\n2,3\n", stdout=subprocess.PIPE)
+    assert bad.returncode == 2 and bad.stderr.startswith("nummodel: -:2: X is 'a'")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_an_output_that_is_full_is_one_line():
+    with open("/dev/full", "w") as full:
+        for arguments in (ZVM, (*ZVM, "--json"), ("list",)):
+            done = installed(*arguments, stdout=full)
+            assert done.returncode == 1
+            assert done.stderr == "nummodel: output: No space left on device\n"
+
+
+def test_names_that_the_terminal_does_not_know_are_escaped(tmp_path):
+    path = write(tmp_path, GOOD.replace("N,X", "N,X \u03a9"))
+    environment = os.environ | {"PYTHONIOENCODING": "latin-1"}
+    done = installed("fit", path, stdout=subprocess.PIPE, env=environment)
+    assert done.returncode == 0 and r"X \u03a9 against N" in done.stdout, done.stderr
 
 
 def test_a_weights_column_multiplies_the_squares(tmp_path):

@@ -62,11 +62,11 @@ def test_estimates_of_other_tools(name):
 
 
 @pytest.mark.parametrize("sigma", [0.0, 0.05, 1.0])
-@pytest.mark.parametrize("kappa", [0.0, 1e-30, 1e-15, 1e-12, 1e-6, 0.003, 2.0])
+@pytest.mark.parametrize("kappa", [0.0, 1e-15, 1e-12, 1e-6, 0.003, 2.0])
 def test_the_peak_is_where_algebra_has_it(sigma, kappa):
     measured = {"N": N7, "X": LAWS["usl"](N=N7, X1=10.0, sigma=sigma, kappa=kappa)}
     result = fit(LAWS["usl"], measured, sigma=sigma, kappa=kappa)
-    if kappa < 1e-20:  # beyond a billion times the last load, or flat up to there
+    if kappa == 0:
         assert result.peak() is None
     else:
         N = max(1.0, ((1 - sigma) / kappa) ** 0.5)

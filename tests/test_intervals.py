@@ -10,6 +10,7 @@ from scipy.stats import f as F
 from nummodel import compare, data, profile
 from nummodel.bootstrap import bootstrap
 from nummodel.fit import fit
+from nummodel.formula import formula
 from nummodel.remarks import remarks
 from nummodel.scaling import LAWS
 
@@ -556,3 +557,71 @@ def test_the_search_for_what_a_ceiling_costs_is_not_trapped(last, X, ceilings, r
             cheapest = (np.nanmin(squares) - result.rss) / result.variance
             at = profile.cost(result, profile.of(result, "X_max"), np.array([X_max]), np.array([0]))
             assert at[0] <= cheapest and at[0] == pytest.approx(cheapest, rel=0.1, abs=0.05)
+
+
+@formula("X")
+def in_threes(N, X1, sigma, kappa):
+    """Exchange among all groups of three: algebra finds three roots of its slope."""
+    return X1 * N / (1 + sigma * (N - 1) + kappa * N * (N - 1) * (N - 2))
+
+
+@formula("X")
+def fading(N, X1, sigma, kappa):
+    """Amdahl's law with a loss that is no rational function."""
+    import sympy as sp
+
+    return X1 * N / (1 + sigma * (N - 1)) * sp.exp(-kappa * N)
+
+
+@formula("X")
+def two_humps(N, X1, sigma):
+    return X1 * (sigma / (1 + (N - 4) ** 2) + (1 - sigma) / (1 + (N - 30) ** 2))
+
+
+def peak_in_threes(N, sigma):
+    return (1 - sigma) / (N**2 * (2 * N - 3))
+
+
+def peak_fading(N, sigma):
+    return (1 - sigma) / (N * (1 + sigma * (N - 1)))
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    "law, kappa_of", [(in_threes, peak_in_threes), (fading, peak_fading)], ids=["threes", "fading"]
+)
+def test_a_law_of_ones_own_has_its_true_peak(law, kappa_of, seed):
+    """The peak from a slope of zero, solved for kappa by hand; its interval from a grid of loads
+    and sigma, on which X1 follows in closed form; the rest from the curve.
+    """
+    X = law(N7, 100.0, 0.05, kappa_of(12.0, 0.05))
+    X = X * np.exp(0.03 * np.random.default_rng(seed).standard_normal(7))
+    result = fit(law, {"N": N7, "X": X}, "log")
+    N_opt, X_max = result.peak()
+    assert kappa_of(N_opt, result.estimate["sigma"]) == pytest.approx(result.estimate["kappa"])
+    assert X_max == result.X_max == pytest.approx(result.at(np.linspace(1, 64, 10**5)).max())
+    N, sigma = np.linspace(6, 24, 1801)[:, None], np.linspace(0, 1, 4001)
+    log_shape = [np.log(law(n, 1.0, sigma, kappa_of(N, sigma))) for n in N7]
+    errors = np.log(X)[:, None, None] - log_shape
+    left = ((errors - errors.mean(axis=0)) ** 2).sum(axis=0).min(axis=1)
+    inside = N[left <= result.rss * (1 + F.ppf(0.95, 1, result.dof) / result.dof), 0]
+    assert result.interval("N_opt") == pytest.approx((inside.min(), inside.max()), abs=0.02)
+    load, low, _ = result.load_for(0.9 * X_max)
+    assert low < load < N_opt and result.at(load) == pytest.approx(0.9 * X_max)
+    with pytest.raises(ValueError, match="algebra finds"):
+        result.interval("X_max")
+
+
+@pytest.mark.parametrize("sigma, top", [(0.3, 30), (0.7, 4)])
+def test_the_peak_is_the_highest_of_several(sigma, top):
+    result = fit(two_humps, {"N": N7, "X": two_humps(N7, 100.0, sigma)})
+    assert result.peak() == pytest.approx((top, 100 * max(sigma, 1 - sigma)), rel=0.01)
+    assert result.X_max == result.peak()[1]
+
+
+def test_the_peak_of_a_law_with_columns_of_its_own_is_refused():
+    from nummodel.scaling import usl_throughput
+
+    result = fit(usl_throughput, simulated(1) | {"kappa": np.full(7, 0.001)})
+    with pytest.raises(ValueError, match="kappa is a column of its own"):
+        result.peak()

@@ -1,22 +1,34 @@
-"""Delimited text with a header row: commas, semicolons or tabs; lines with # are comments."""
+"""Delimited text with a header row: commas, semicolons or tabs; lines with # are comments.
+
+Between semicolons or tabs a number may have a decimal comma.
+"""
 
 import csv
 import re
-from collections.abc import Mapping
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
 
 from nummodel.errors import InputError
 
-#: The cells of each column as text, by line number.
-Cells = Mapping[str, Mapping[int, str]]
+#: A number with a decimal comma, and one whose comma may part thousands.
+COMMA = re.compile("[-+]?[0-9]*,[0-9]+([eE][-+]?[0-9]+)?")
+THOUSANDS = re.compile(r"[-+]?[1-9][0-9]{0,2}(,[0-9]{3})+(\.[0-9]*)?")
+
+
+class Cells(dict[str, dict[int, str]]):
+    """The cells of each column as text, by line number; what parts cells, and what parts digits."""
+
+    delimiter = ","
+    decimal = "."
 
 
 def read(path: str | Path) -> Cells:
-    """The columns of a delimited file. Raises InputError."""
+    """The columns of a delimited file, or of standard input for "-". Raises InputError."""
+    source = 0 if str(path) == "-" else path
     try:
-        with open(path, encoding="utf-8-sig", newline="") as file:
+        with open(source, encoding="utf-8-sig", newline="", closefd=source != 0) as file:
             text = file.read()
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}, expected a readable file") from None
@@ -26,7 +38,7 @@ def read(path: str | Path) -> Cells:
         raise InputError(f"{path}: not text, expected a CSV file in UTF-8")
     lines = ["" if line.startswith("#") else line for line in text.splitlines()]
     header = next((line for line in lines if line.strip()), "")
-    delimiter = max(",;\t", key=header.count)
+    delimiter = max(",;\t", key=re.sub('"[^"]*"?', "", header).count)
     reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=True, strict=True)
     rows: list[tuple[int, list[str]]] = []
     try:
@@ -38,10 +50,10 @@ def read(path: str | Path) -> Cells:
     if not rows:
         raise InputError(f"{path}: empty, expected a header row and rows of figures")
     (first, names), *rows = rows
-    if all(map(_is_number, names)):
+    if all(map(is_number, names)):
         raise InputError(f"{path}:{first}: a row of numbers, expected a header with names")
-    for name in names:
-        if names.count(name) > 1:
+    for name, count in Counter(names).items():
+        if count > 1:
             raise InputError(f"{path}:{first}: column {name!r} appears twice, expected it once")
     for line, row in rows:
         if len(row) != len(names):
@@ -49,38 +61,43 @@ def read(path: str | Path) -> Cells:
     if len(rows) < 2:
         found = "one row" if rows else "a header only"
         raise InputError(f"{path}: {found}, expected a header and at least two rows")
-    return {name: {line: row[i] for line, row in rows} for i, name in enumerate(names)}
+    cells = Cells({n: {line: row[i] for line, row in rows} for i, n in enumerate(names)})
+    cells.delimiter = delimiter
+    commas = [cell for _, row in rows for cell in row if COMMA.fullmatch(cell)]
+    if delimiter != "," and not all(map(THOUSANDS.fullmatch, commas)):
+        cells.decimal = ","
+    return cells
 
 
 def numbers(cells: Cells, column: str, path: str | Path, positive: bool) -> np.ndarray:
     """One column of `read` as floats: finite and, if asked, positive. Raises InputError."""
-    if column not in cells:
-        raise InputError(f"{path}: no column {column!r}, expected one of: {', '.join(cells)}")
     values = []
     for line, cell in cells[column].items():
-        if not _is_number(cell):
-            raise InputError(
-                f"{path}:{line}: {column} is {cell!r}, expected a number{_without_commas(cell)}"
-            )
-        value = float(cell)
+        where = f"{path}:{line}: {column} is"
+        if cells.decimal == "," and "." in cell:
+            raise InputError(f"{where} {cell!r}, expected a decimal comma, as others have")
+        figure = cell.replace(",", ".") if cells.decimal == "," else cell
+        if not is_number(figure):
+            raise InputError(f"{where} {cell!r}, expected a number{_without_commas(cell)}")
+        value = float(figure)
         if not np.isfinite(value):
-            raise InputError(f"{path}:{line}: {column} is {cell!r}, expected a finite number")
+            raise InputError(f"{where} {cell!r}, expected a finite number")
         if value and not 1e-100 < abs(value) < 1e100:
-            raise InputError(f"{path}:{line}: {column} is {cell}, expected 1e-100 to 1e100")
+            raise InputError(f"{where} {cell}, expected 1e-100 to 1e100")
         if positive and value <= 0:
-            raise InputError(f"{path}:{line}: {column} is {cell}, expected a positive number")
+            raise InputError(f"{where} {cell}, expected a positive number")
         values.append(value)
     return np.array(values)
 
 
 def _without_commas(cell: str) -> str:
     """What is expected instead of the commas of a number, after "expected a number"."""
-    if re.fullmatch(r"[-+]?[0-9]{1,3}(,[0-9]{3})+(\.[0-9]*)?", cell):
+    if THOUSANDS.fullmatch(cell):
         return " without thousands separators, such as 1940 or 1.94"
-    return " with a decimal point" if re.fullmatch(r"[-+]?[0-9]*,[0-9]+", cell) else ""
+    return " with a decimal point" if COMMA.fullmatch(cell) else ""
 
 
-def _is_number(cell: str) -> bool:
+def is_number(cell: str) -> bool:
     """What Python reads as a float, in the digits of a CSV file."""
     number = r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?|[-+]?(nan|inf|infinity)"
-    return re.fullmatch(number, cell, re.IGNORECASE) is not None
+    return re.fullmatch(number, cell, re.IGNORECASE | re.ASCII) is not None

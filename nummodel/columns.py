@@ -1,0 +1,145 @@
+"""Which columns of a table are the load and the throughput: by what their names say."""
+
+import re
+import shlex
+from collections.abc import Iterable
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+
+from nummodel.errors import InputError
+from nummodel.readers.table import Cells, is_number
+
+#: What a word of a column's name says about the column. Where words disagree, the first kind wins.
+WORDS = {
+    "other": "error errors err sd std stddev stdev stderr spread ci util utilization utilisation "
+    "pct percent idle share ratio hit hits",
+    "time": "time times latency latencies response rt duration elapsed wall delay wait waiting "
+    "when date day timestamp start end seconds second secs sec s ms us ns usec msec nsec minutes "
+    "minute mins min hours hour h",
+    "run": "id ids run runs rep reps repeat repetition replicate iteration iter trial seed index "
+    "idx row line sample round attempt",
+    "configuration": "config configuration setting settings variant version release build host "
+    "machine name mode branch commit compiler kernel engine",
+    "throughput": "x throughput thruput xput tps qps rps iops ops tpm tpmc tph itr bandwidth "
+    "speed speedup goodput rate",
+    "load": "n thread threads client clients user users vusers connection connections processor "
+    "processors cpus vcpus cores worker workers process processes procs nodes servers concurrency "
+    "load population customers sessions terminals streams jobs parallelism",
+}
+COUNTED = "ops operations req requests tx txn transactions queries messages commits mb gb".split()
+PER_TIME = "s sec second seconds ms us ns min minute h hour".split()
+
+
+def kind(name: str) -> str:
+    """What a column holds, by its name: a kind of `WORDS`, or "" where the name says nothing.
+
+    >>> kind("X, per s"), kind("latency_avg_ms"), kind("numClients"), kind("tps_per_client")
+    ('throughput', 'time', 'load', 'other')
+    """
+    words = _words(name)
+    if not words:
+        return "run"  # as the column without a name, which pandas writes for row numbers
+    said = {k for k, known in WORDS.items() if set(words) & set(known.split())}
+    if "other" in said:
+        return "other"
+    after = [words[i + 1] for i, word in enumerate(words[:-1]) if word == "per"]
+    if after and set(after) <= set(PER_TIME):
+        return "throughput"
+    if after:
+        return "time" if "time" in said else "other"
+    if "s" in words and set(words) & set(COUNTED):
+        return ""  # "requests_s" may be requests per second
+    if any(re.fullmatch("p[0-9]+", word) for word in words):
+        return "time"
+    return next((k for k in WORDS if k in said), "")
+
+
+def choose(cells: Cells, x: str | None, y: str | None, weights: str, path: Path) -> tuple[str, str]:
+    """Load and throughput column: those that are named, or else what the names of the others say.
+
+    Raises InputError, with the command that names the columns, where several may be meant, or none.
+    """
+    names = [c for c in cells if c not in (x, y, weights)]
+    for given in (x, y):
+        if given is not None and given not in cells:
+            raise InputError(f"{path}: no column {given!r}, expected one of: {listed(cells)}")
+    if (x is not None and x == y) or len(cells) < 2:
+        raise InputError(f"{path}: only {x or next(iter(cells))}, expected a column for X as well")
+    loads = [x] if x is not None else _named(cells, names, "load", "n")
+    results = [y] if y is not None else _named(cells, names, "throughput", "x")
+    numeric = [c for c in names if _has_numbers(cells[c].values())]
+    unclear = [c for c in numeric or names if not kind(c)]
+    if not loads and not results and len(unclear) == 2:
+        loads, results = unclear[:1], unclear[1:]
+    loads = loads or [c for c in unclear if c not in results]
+    results = results or [c for c in unclear if c not in loads]
+    if len(loads) == len(results) == 1:
+        return loads[0], results[0]
+    raise InputError(f"{path}: {_doubt(loads, results, names, path)}")
+
+
+def pooled(cells: Cells, used: set[str], N: np.ndarray, path: str | Path) -> list[str]:
+    """Warnings: columns that are neither used nor measurements, and of whose values several have
+    two different loads or more, as those of two configurations in one file.
+    """
+    found = []
+    for place, (name, column) in enumerate(cells.items(), 1):
+        texts = list(column.values())
+        said = kind(name)
+        setting = said in ("configuration", "load") or not _has_numbers(texts)
+        if name in used or said in ("run", "time") or not setting:
+            continue
+        loads: dict[str, set[float]] = {}
+        for text, load in zip(texts, N, strict=True):
+            loads.setdefault(text, set()).add(load)
+        values = [text for text, different in loads.items() if len(different) > 1]
+        if len(values) > 1:
+            rest = f" and {len(values) - 3} more" if len(values) > 3 else ""
+            literal = values[0].replace("\\", r"\\").replace('"', r"\"")
+            rows = shlex.quote(f'NR == 1 || ${place} == "{literal}"')
+            split = f"awk -F{shlex.quote(cells.delimiter)} {rows} {shlex.quote(str(path))}"
+            found.append(
+                f"the rows have different {name} ({', '.join(values[:3])}{rest}) and are fitted "
+                f"together; if these are configurations, fit each alone: {split} | nummodel fit -"
+            )
+    return found
+
+
+def listed(names: Iterable[str]) -> str:
+    """The first eight names, and whether there are more."""
+    first = list(islice(names, 9))
+    return ", ".join(first) if len(first) < 9 else f"{', '.join(first[:8])}, ..."
+
+
+def _has_numbers(texts: Iterable[str]) -> bool:
+    return any(is_number(text.replace(",", ".")) for text in texts)
+
+
+def _words(name: str) -> list[str]:
+    """The words of a name in lower case: "numClients", "MB/s" are num, clients and mb, per, s."""
+    parted = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name.replace("/", " per ")).lower()
+    return re.findall(r"[^\W_]+", parted)
+
+
+def _named(cells: Cells, names: list[str], wanted: str, letter: str) -> list[str]:
+    """The columns of a kind: those that are called by its letter, or else those with several
+    values, or else all.
+    """
+    found = [c for c in names if kind(c) == wanted]
+    varied = [c for c in found if len(set(cells[c].values())) > 1]
+    return [c for c in found if _words(c)[0] == letter] or varied or found
+
+
+def _doubt(loads: list[str], results: list[str], names: list[str], path: Path) -> str:
+    """What is not clear, and the command that says it."""
+    what, found = ("load", loads) if len(loads) != 1 else ("throughput", results)
+    seen = f"{listed(found)} may be the {what}" if found else f"no column is known as the {what}"
+    load = (loads or [c for c in names if c not in results] or ["COLUMN"])[0]
+    result = ([c for c in results or names if c != load] or ["COLUMN"])[0]
+    file, load, result = (shlex.quote(str(part)) for part in (path, load, result))
+    return (
+        f"{seen}, expected one that is named, as in: nummodel fit {file} --x {load} --y {result} "
+        f"(in a report: -p x={load} -p y={result})"
+    )
