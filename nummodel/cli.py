@@ -4,14 +4,16 @@ Exit code 0: done; 1: a claim or a notebook failed; 2: wrong usage or input that
 with one line that says where, what is wrong and what was expected.
 """
 
+import os
 import sys
 from importlib.util import find_spec
+from math import isnan
 from pathlib import Path
 
 import click
 
 from nummodel import __version__
-from nummodel.errors import InputError
+from nummodel.errors import InputError, tell
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -31,7 +33,7 @@ def cli() -> None:
     "--timeout",
     default=600.0,
     show_default=True,
-    type=click.FloatRange(0, min_open=True),
+    type=click.FloatRange(0, 1e9, min_open=True),
     metavar="SECONDS",
     help="A run that takes longer has failed.",
 )
@@ -49,28 +51,30 @@ def report(notebooks, given, sweep, params, jobs, output, timeout, force, no_exe
     from nummodel import runs
 
     _need_notebooks()
+    if isnan(timeout):
+        raise InputError("--timeout is nan, expected a number of seconds")
     if params and (notebooks or given or sweep):
         raise InputError("--params lists whole runs, expected no notebook, -p or --sweep beside it")
     asked = runs.listed(params) if params else runs.plan(list(notebooks), given, sweep)
     try:
         outcomes = room.report(asked, output, jobs, not no_execute, force, timeout)
     except OSError as error:
-        click.echo(f"nummodel: {output / 'index.html'}: {error.strerror}, not renewed", err=True)
+        tell(f"{output / 'index.html'}: {error.strerror}, not renewed")
         sys.exit(1)
     except KeyboardInterrupt:
-        click.echo("nummodel: interrupted: the same command goes on from there", err=True)
+        tell("interrupted: the same command goes on from there")
         raise
     kept = sum(outcome.kept for outcome in outcomes)
     if kept:
         left = "nothing to do" if kept == len(outcomes) else f"{len(outcomes) - kept} executed"
         told = f"{kept} of {len(outcomes)} runs were there already (--force runs them again)"
-        click.echo(f"nummodel: {left}: {told}", err=True)
-    click.echo(output / "index.html")
+        tell(f"{left}: {told}")
+    click.echo(os.fsencode(output / "index.html"))  # as it is called, whatever its encoding
     if len(outcomes) == 1 and outcomes[0].paged:
-        click.echo(f"nummodel: its page: {output / outcomes[0].run.name}.html", err=True)
+        tell(f"its page: {output / outcomes[0].run.name}.html")
     failed = sum(not outcome.held for outcome in outcomes)
     if failed:
-        click.echo(f"nummodel: {failed} of {len(outcomes)} runs failed", err=True)
+        tell(f"{failed} of {len(outcomes)} runs failed")
     sys.exit(failed > 0)
 
 
