@@ -26,6 +26,8 @@ MARKS = {
     "FAILS": "#D55E00",
 }
 KINDS = ("audit", "calibration", "fit", "prediction", "conditional prediction")
+#: What this process has claimed and recorded: a report holds it against what has reached it.
+made: list[str] = []
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,11 @@ class Claim:
     ok: bool = True
     why: str = ""
     source: str = ""
+
+    def __post_init__(self) -> None:
+        for name in ("what", "kind", "expect", "why", "source"):
+            if not isinstance(getattr(self, name), str):
+                raise ValueError(f"claim: {name} is {getattr(self, name)!r:.80}, expected a text")
 
     def __str__(self) -> str:
         if self.kind == "record":
@@ -193,15 +200,23 @@ def record(name: str, value: Any) -> None:
 
 def collected(notebook: Any) -> Iterator[dict]:
     """The claims and records in the outputs of an executed notebook, in order, with verdicts and
-    margins.
+    margins. A display that only looks like a claim becomes one that fails.
     """
     for cell in notebook["cells"]:
         for output in cell.get("outputs", []):
-            claim = output.get("data", {}).get(MIME)
-            if claim:
-                stored = {f.name: claim[f.name] for f in fields(Claim)}
-                read = Claim(**stored)
-                yield claim | {"verdict": read.verdict, "margin": read.margin}
+            data = output.get("data", {})
+            if MIME in data:
+                yield _read(data[MIME])
+
+
+def _read(claim: Any) -> dict:
+    try:
+        read = Claim(**{f.name: claim[f.name] for f in fields(Claim)})
+        return claim | {"verdict": read.verdict, "margin": read.margin, "ok": bool(read.ok)}
+    except Exception as error:  # a notebook may display whatever it likes
+        what = f"a claim that cannot be read: {type(error).__name__}: {error}"
+        unread = Claim(what, "unreadable", None, ok=False)
+        return {"schema": SCHEMA} | asdict(unread) | {"verdict": unread.verdict, "margin": ""}
 
 
 def agrees(value: Any, expected: Any) -> bool:
@@ -276,6 +291,7 @@ def _plain(value: Any) -> Any:
 
 
 def _display(claim: Claim) -> None:
+    made.append(claim.what)
     # Where no notebook runs, IPython may not even be installed.
     shell = sys.modules.get("IPython.core.interactiveshell")
     if shell and shell.InteractiveShell.initialized():

@@ -8,23 +8,19 @@ import os
 import sys
 from importlib.util import find_spec
 from io import TextIOWrapper
+from math import isnan
 from pathlib import Path
 
 import click
 
 from nummodel import __version__
-from nummodel.errors import InputError
-
-#: Longest line that is printed; of a longer one the middle is left out.
-LONGEST = 1000
+from nummodel.errors import InputError, line, tell
 
 
-def say(text: object, err: bool = False) -> None:
-    """Print lines that may quote anything: control characters escaped, long lines shortened."""
-    for line in str(text).split("\n"):
-        kept = line if len(line) <= LONGEST else f"{line[: LONGEST // 2]} ... {line[-400:]}"
-        escaped = (c if c.isprintable() else ascii(c)[1:-1] for c in kept)
-        click.echo("".join(escaped), err=err)
+def say(text: object) -> None:
+    """Print lines that may quote anything."""
+    for one in str(text).split("\n"):
+        click.echo(line(one))
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]}, invoke_without_command=True)
@@ -47,7 +43,7 @@ def cli(context) -> None:
     "--timeout",
     default=600.0,
     show_default=True,
-    type=click.FloatRange(0, min_open=True),
+    type=click.FloatRange(0, 1e9, min_open=True),
     metavar="SECONDS",
     help="A run that takes longer has failed.",
 )
@@ -65,28 +61,30 @@ def report(notebooks, given, sweep, params, jobs, output, timeout, force, no_exe
     from nummodel import runs
 
     _need_notebooks()
+    if isnan(timeout):
+        raise InputError("--timeout is nan, expected a number of seconds")
     if params and (notebooks or given or sweep):
         raise InputError("--params lists whole runs, expected no notebook, -p or --sweep beside it")
     asked = runs.listed(params) if params else runs.plan(list(notebooks), given, sweep)
     try:
         outcomes = room.report(asked, output, jobs, not no_execute, force, timeout)
     except OSError as error:
-        click.echo(f"nummodel: {output / 'index.html'}: {error.strerror}, not renewed", err=True)
+        tell(f"{output / 'index.html'}: {error.strerror}, not renewed")
         sys.exit(1)
     except KeyboardInterrupt:
-        click.echo("nummodel: interrupted: the same command goes on from there", err=True)
+        tell("interrupted: the same command goes on from there")
         raise
     kept = sum(outcome.kept for outcome in outcomes)
     if kept:
         left = "nothing to do" if kept == len(outcomes) else f"{len(outcomes) - kept} executed"
         told = f"{kept} of {len(outcomes)} runs were there already (--force runs them again)"
-        click.echo(f"nummodel: {left}: {told}", err=True)
-    click.echo(output / "index.html")
+        tell(f"{left}: {told}")
+    click.echo(os.fsencode(output / "index.html"))  # as it is called, whatever its encoding
     if len(outcomes) == 1 and outcomes[0].paged:
-        click.echo(f"nummodel: its page: {output / outcomes[0].run.name}.html", err=True)
+        tell(f"its page: {output / outcomes[0].run.name}.html")
     failed = sum(not outcome.held for outcome in outcomes)
     if failed:
-        click.echo(f"nummodel: {failed} of {len(outcomes)} runs failed", err=True)
+        tell(f"{failed} of {len(outcomes)} runs failed")
     sys.exit(failed > 0)
 
 
@@ -185,7 +183,7 @@ def fit(file, x, y, law, weights, holdout, level, as_json) -> None:
         return
     say(study.text(result, level))
     for warning in study.concerning(result):
-        say(f"nummodel: warning: {warning}", err=True)
+        tell(f"warning: {warning}")
 
 
 def main() -> None:
@@ -198,11 +196,11 @@ def main() -> None:
         print(end="", flush=True)
     except (InputError, click.ClickException) as error:
         message = error.format_message() if isinstance(error, click.ClickException) else str(error)
-        say(f"nummodel: {' '.join(message.split())}", err=True)
+        tell(" ".join(message.split()))
         sys.exit(2)
     except (KeyboardInterrupt, click.Abort):
         sys.exit(130)
     except OSError as error:
-        say(f"nummodel: {error.filename or 'output'}: {error.strerror}", err=True)
+        tell(f"{error.filename or 'output'}: {error.strerror}")
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is left to be written goes nowhere
         sys.exit(1)

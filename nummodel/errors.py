@@ -1,5 +1,27 @@
-"""The one error that is meant for a person at the keyboard."""
+"""The error that is meant for a person at the keyboard, and how a line is told to this person."""
+
+import sys
+from contextlib import suppress
+
+#: Longest line that is told; of a longer one the middle is left out.
+LONGEST = 1000
 
 
 class InputError(ValueError):
     """What was given cannot be used; the message says where, what is wrong, what was expected."""
+
+
+def line(text: str) -> str:
+    """A text as one line that a terminal only shows: escaped are control characters, and breaks.
+
+    >>> line("two\\nlines"), len(line(100_000 * "a"))
+    ('two\\\\nlines', 905)
+    """
+    kept = text if len(text) <= LONGEST else f"{text[: LONGEST // 2]} ... {text[-400:]}"
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in kept)
+
+
+def tell(text: str) -> None:
+    """Tell something on stderr. Where it is closed or full, the work goes on."""
+    with suppress(OSError, ValueError):
+        print(f"nummodel: {line(text)}", file=sys.stderr, flush=True)

@@ -7,11 +7,15 @@ survive a fork; there, and for kernels of other interpreters, kernels start as e
 import atexit
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
+from contextlib import suppress
 from functools import cache
+from select import select
 from threading import Lock
+from time import perf_counter
 from typing import Any
 
 import psutil
@@ -19,6 +23,8 @@ from jupyter_client.provisioning import LocalProvisioner
 
 LAUNCH = [sys.executable, "-m", "ipykernel_launcher"]
 FORKS = sys.platform == "linux"
+STDERR = 2  # where kernels may write: stdout is for what the command finds
+DAY = 86_400.0
 lock = Lock()
 
 
@@ -35,17 +41,29 @@ class Kernel(psutil.Process):
         """Not until nothing is left of it, which is up to its server."""
         return self.poll()
 
+    def kill(self) -> None:
+        """With all that it has started."""
+        end(self)
+
 
 class Forked(LocalProvisioner):
-    """Launches kernels by having them forked, for jupyter_client."""
+    """Launches kernels by having them forked, for jupyter_client, until the time `end_at`."""
+
+    end_at = float("inf")
 
     async def launch_kernel(self, cmd: list[str], **options: Any) -> Any:
         if not FORKS or cmd[:3] != LAUNCH:
-            return await super().launch_kernel(cmd, **options)
+            return await super().launch_kernel(cmd, **options | {"stdout": STDERR})
         self.cwd = options.get("cwd") or os.getcwd()
-        self.process = fork(cmd[2:], str(self.cwd), options["env"])
+        self.process = fork(cmd[2:], str(self.cwd), options["env"], self.end_at)
         self.pid = self.pgid = self.process.pid
         return self.connection_info
+
+    async def kill(self, restart: bool = False) -> None:
+        """Not the group of processes alone, which a process can leave."""
+        with suppress(psutil.NoSuchProcess):
+            if self.process:
+                end(psutil.Process(self.process.pid))
 
 
 def prepare() -> None:
@@ -54,15 +72,40 @@ def prepare() -> None:
         server()
 
 
-def fork(arguments: list[str], folder: str, environment: dict[str, str]) -> Kernel:
-    """A new kernel. Raises RuntimeError if it, or the server, died meanwhile."""
+def await_server() -> None:
+    """Wait until the server can fork, which is nobody's run. Raises TimeoutError after a minute."""
+    if FORKS:
+        _await(server(), perf_counter() + 60)
+
+
+def _await(answer: socket.socket, end_at: float) -> None:
+    while not select([answer], [], [], 1.0)[0]:
+        _started()[0].send_signal(signal.SIGCONT)  # it may have been stopped
+        if perf_counter() > end_at:
+            raise TimeoutError
+
+
+def end(process: psutil.Process) -> None:
+    """Kill a process with all that it has started."""
+    with suppress(psutil.NoSuchProcess):
+        for one in [process, *process.children(recursive=True)][::-1]:
+            with suppress(psutil.NoSuchProcess):
+                psutil.Process.kill(one)
+
+
+def fork(
+    arguments: list[str], folder: str, environment: dict[str, str], end_at: float = float("inf")
+) -> Kernel:
+    """A new kernel. Raises RuntimeError if it, or the server, died meanwhile, and TimeoutError."""
     ours, theirs = socket.socketpair()
+    ours.settimeout(max(0.1, min(end_at - perf_counter(), DAY)))
     try:
         with ours, ours.makefile("rw") as told:
             with theirs:
                 socket.send_fds(server(), [b"."], [theirs.fileno()])
             told.write(json.dumps([arguments, folder, environment]) + "\n")
             told.flush()
+            _await(ours, end_at)
             return Kernel(int(told.readline()))
     except (ConnectionError, ValueError, psutil.NoSuchProcess):
         raise RuntimeError("Kernel died before it was started") from None
@@ -86,7 +129,11 @@ def _started() -> tuple[subprocess.Popen, socket.socket]:
     with theirs:
         # In a session of its own, where Ctrl-C does not reach it.
         process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()], start_new_session=True
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=STDERR,
+            pass_fds=[theirs.fileno()],
+            start_new_session=True,
         )
     atexit.register(_end, process, ours)
     return process, ours
@@ -94,5 +141,6 @@ def _started() -> tuple[subprocess.Popen, socket.socket]:
 
 def _end(process: subprocess.Popen, orders: socket.socket) -> None:
     orders.close()
-    process.kill()
+    with suppress(psutil.NoSuchProcess):
+        end(psutil.Process(process.pid))
     process.wait()

@@ -15,6 +15,8 @@ from contextlib import suppress
 from importlib import import_module
 from pkgutil import iter_modules
 
+import psutil
+
 import nummodel
 
 # Neither pyplot nor its inline backend: they look for a kernel when they are imported.
@@ -23,7 +25,8 @@ LIBRARIES = """
     scipy.optimize scipy.signal scipy.special sympy
 """
 
-PR_SET_PDEATHSIG = 1  # of Linux' prctl: the signal to have when the parent dies
+# Of Linux' prctl: the signal to have when the parent dies, and to be the parent of orphans.
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 
 
 def serve(orders: socket.socket) -> None:
@@ -34,35 +37,56 @@ def serve(orders: socket.socket) -> None:
     for name in [*LIBRARIES.split(), *ours]:
         with suppress(Exception):  # whoever needs it will hear of it
             import_module(name)
+    # What a kernel has started stays below this process, whatever session or parent it leaves.
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
     gc.freeze()  # else collecting garbage would copy into each kernel what all of them share
     own = os.getpid()
-    kernels: list[int] = []
-    while sockets := socket.recv_fds(orders, 1, 1)[1]:
-        with socket.socket(fileno=sockets[0]) as order:
-            kernels = [pid for pid in kernels if os.waitpid(pid, os.WNOHANG) == (0, 0)]
-            kernels.append(os.fork())
-            if kernels[-1] == 0:
+    orders.send(b".")  # ready, and never taken from there
+    while (order := next_order(orders)) is not None:
+        with order:
+            with suppress(ChildProcessError):
+                while os.waitpid(-1, os.WNOHANG) != (0, 0):
+                    pass
+            if os.fork() == 0:
                 orders.close()
                 return become_kernel(order, own)
-    for pid in kernels:  # not waited for, so that nobody else can have the number
-        with suppress(ProcessLookupError):
-            os.killpg(pid, signal.SIGKILL)
+    with suppress(ChildProcessError):  # until nothing is left to wait for
+        while True:
+            for process in psutil.Process().children(recursive=True):
+                with suppress(psutil.NoSuchProcess):
+                    process.kill()
+            os.waitpid(-1, 0)
+
+
+def next_order(orders: socket.socket) -> socket.socket | None:
+    """Where the next kernel is told what to be, or None if the command has closed its end."""
+    with suppress(ConnectionError):
+        sockets = socket.recv_fds(orders, 1, 1)[1]
+        return socket.socket(fileno=sockets[0]) if sockets else None
+    return None
 
 
 def become_kernel(order: socket.socket, server: int) -> None:
     """What `python -m ipykernel_launcher` is, with arguments, folder and environment as told."""
     import numpy as np
-    from ipykernel.kernelapp import launch_new_instance
+    from ipykernel import kernelapp
+
+    class IPKernelApp(kernelapp.IPKernelApp):  # of that name, by which options are told
+        def init_iopub(self, context) -> None:
+            context.sndhwm = 0  # else what a slow reader has not read yet would be dropped
+            super().init_iopub(context)
 
     os.setsid()
     # A kernel looks for its server by itself, but not while a notebook's code keeps it busy.
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != server:  # it died before that
         return
-    with order.makefile("rw") as told:
-        arguments, folder, environment = json.loads(told.readline())
-        told.write(f"{os.getpid()}\n")
-    order.close()
+    try:
+        with order, order.makefile("rw") as told:
+            arguments, folder, environment = json.loads(told.readline())
+            told.write(f"{os.getpid()}\n")
+    except (ConnectionError, ValueError):  # nobody waits for this kernel any more
+        return
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(folder)
@@ -71,7 +95,7 @@ def become_kernel(order: socket.socket, server: int) -> None:
     sys.path.insert(min(others, default=len(sys.path)), "")
     np.random.seed()  # else each kernel would go on where the server's global generator stands
     sys.argv = [*arguments, f"--IPKernelApp.parent_handle={server}"]
-    launch_new_instance()
+    IPKernelApp.launch_instance()
 
 
 if __name__ == "__main__":

@@ -32,9 +32,11 @@ def read(path: Path) -> Any:
     import nbformat
 
     try:
-        return nbformat.read(path, as_version=4)
+        notebook = nbformat.convert(nbformat.reader.reads(path.read_text(encoding="utf-8")), 4)
+        nbformat.validate(notebook)
+        return notebook
     except Exception as error:  # nbformat has no common ancestor for what it raises
-        reason = str(error).splitlines()[0][:80]
+        reason = (str(error) or type(error).__name__).splitlines()[0][:80]
         raise InputError(
             f"{path}: not a notebook ({reason}), expected JSON of nbformat 4"
         ) from None
@@ -48,14 +50,19 @@ def summary(notebook: Any) -> tuple[str, str]:
 
 
 def parameters(path: Path) -> dict[str, Parameter]:
+    """What a notebook file can be told, from its cell tagged `parameters`."""
+    return declared(read(path))
+
+
+def declared(notebook: Any) -> dict[str, Parameter]:
     """What a notebook can be told, from its cell tagged `parameters`."""
-    cells = read(path)["cells"]
+    cells = notebook["cells"]
     tagged = (c["source"] for c in cells if "parameters" in c["metadata"].get("tags", []))
     source = next(tagged, "")
-    lines = source.encode().splitlines()
     try:
+        lines = source.encode().splitlines()
         statements = ast.parse(source).body
-    except SyntaxError:
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return {}
     found = {}
     for line in statements:
@@ -83,7 +90,7 @@ def value_of(parameter: Parameter, text: str) -> Any:
         numeric = kind in ("int", "float")
         if numeric and not (isfinite(value) and (not what or in_range(what, value))):
             raise ValueError
-    except ValueError:
+    except (ValueError, OverflowError):
         within = range_of(what) if what else ""
         example = parameter.default.replace('"', "").replace(" ", "")
         raise InputError(
@@ -97,7 +104,7 @@ def _type_of(default: str) -> str:
     """The type of a parameter that declares none: that of its default."""
     try:
         name = type(ast.literal_eval(default)).__name__
-    except (ValueError, SyntaxError):
+    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
         name = "str"
     return name if name in TYPES else "str"
 
@@ -127,14 +134,3 @@ def _item(text: str) -> int | float | str:
 
 #: How a parameter of each type that a notebook may declare is read.
 TYPES: dict[str, Any] = {"int": int, "float": float, "str": str, "bool": _truth, "list": _list}
-
-
-def papermill():
-    """papermill, without a fault of what it stands on."""
-    import papermill as library
-    from nbclient.output_widget import OutputWidget
-
-    # A slider's cell sometimes never ends: nbclient sends on the channel that it listens on, and
-    # misses the reply (nbclient #312). What it sends is a copy that only a browser needs.
-    OutputWidget.sync_state = lambda self: None  # type: ignore[method-assign]
-    return library

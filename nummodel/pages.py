@@ -1,5 +1,6 @@
 """Executed notebooks as pages that need no network: formulas are MathML, figures are inside."""
 
+import os
 import re
 from collections import Counter
 from datetime import datetime
@@ -9,7 +10,8 @@ from typing import Any
 from urllib.parse import quote
 
 from nummodel import claims, results
-from nummodel.notebook import parameters
+from nummodel.files import GENERATOR
+from nummodel.notebook import declared
 from nummodel.results import Outcome
 from nummodel.runs import Run
 
@@ -66,12 +68,11 @@ def index(outcomes: list[Outcome]) -> str:
 def _beside(outcomes: list[Outcome]) -> dict[str, Any]:
     """The runs of one notebook as the rows of a table, with defaults where nothing was given."""
     told, found = results.told(outcomes), results.varying(outcomes)
-    known = parameters(outcomes[0].run.notebook) if told else {}
+    known = declared(outcomes[0].notebook) if told else {}
+    default = {n: known[n].default.strip("\"'") if n in known else "" for n in told}
     rows = []
     for o in outcomes:
-        given = [
-            (o.run.parameters.get(n, known[n].default.strip("\"'") or "none"), n) for n in told
-        ]
+        given = [(o.run.parameters.get(n, default[n] or "none"), n) for n in told]
         checked = o.checked
         none = "" if o.unfinished else "none"
         held = f"{sum(c['ok'] for c in checked)} of {len(checked)}" if checked else none
@@ -194,9 +195,10 @@ def _template(name: str):
     loader = FunctionLoader(lambda n: (folder / n).read_text(encoding="utf-8"))
     environment = Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
     environment.filters["show"] = claims.show
-    environment.filters["href"] = lambda name: quote(f"{name}.html", safe=",=+")
+    environment.filters["href"] = lambda name: quote(os.fsencode(f"{name}.html"), safe=",=+")
     environment.filters["label"] = _label
     environment.filters["first_line"] = lambda text: text.partition("\n")[0]
     environment.filters["prose"] = _prose
+    environment.globals["generator"] = GENERATOR
     environment.globals["code_css"] = HtmlFormatter(style="default").get_style_defs(".highlight")
     return environment.get_template(name)

@@ -5,13 +5,14 @@ calls it while the runs are carried out.
 """
 
 import json
-import sys
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 
 from nummodel import pages
+from nummodel.errors import line, tell
+from nummodel.files import encoded, write
 from nummodel.results import Outcome, table
 from nummodel.runs import Run
 
@@ -24,7 +25,7 @@ class Progress:
     """Tells how far the runs are, and keeps their outcomes and the index up to date."""
 
     def __init__(self, outcomes: dict[Run, Outcome], folder: Path, jobs: int, doing: str) -> None:
-        self.outcomes, self.folder, self.jobs = outcomes, folder, jobs
+        self.outcomes, self.folder, self.jobs = outcomes, folder.absolute(), jobs
         self.indexed: list[str] = []
         self.due = 0.0
         queue = self.unfinished
@@ -35,7 +36,7 @@ class Progress:
         if len(queue) > 1:
             what += f", {jobs} at a time"
         index = folder / "index.html"
-        print(f"nummodel: {doing} {what}; {index} shows what is done", file=sys.stderr)
+        tell(f"{doing} {what}; {index} shows what is done")
         from tqdm import tqdm
 
         # Only a terminal gets a bar; elsewhere the lines tell what is running.
@@ -43,7 +44,7 @@ class Progress:
         self.bar = tqdm(total=len(outcomes), initial=done, unit="notebook", disable=None)
         running = self._running()
         if self.bar.disable:
-            print(f"nummodel: {running}", file=sys.stderr)
+            tell(running)
 
     @property
     def unfinished(self) -> list[Run]:
@@ -64,12 +65,13 @@ class Progress:
     def end(self, run: Run, outcome: Outcome) -> None:
         """Take the outcome of a run, and tell it in a line."""
         self.outcomes[run] = outcome
-        line = outcome.error.partition("\n")[0] or f"executed in {outcome.seconds:.1f} s"
+        told = outcome.error.partition("\n")[0] or f"executed in {outcome.seconds:.1f} s"
         running, total = self._running(), len(self.outcomes)
         if self.bar.disable:
             done = f"{total - len(self.unfinished)} of {total} done"
-            line += f" ({done}; {running})" if running else f" ({done})"
-        self.bar.write(f"nummodel: {run.name}: {line}", file=sys.stderr)
+            told += f" ({done}; {running})" if running else f" ({done})"
+        with self.bar.external_write_mode():
+            tell(f"{run.name}: {told}")
         self.bar.update()
 
     def _running(self) -> str:
@@ -79,7 +81,7 @@ class Progress:
             self.outcomes[run] = replace(self.outcomes[run], unfinished="running")
         names = [run.name for run in runs[:3]] + [f"{len(runs) - 3} more"] * (len(runs) > 3)
         told = f"running: {', '.join(names)}" if names else ""
-        self.bar.set_postfix_str(told, refresh=False)
+        self.bar.set_postfix_str(line(told), refresh=False)
         return told
 
 
@@ -93,23 +95,10 @@ def summarise(outcomes: list[Outcome], folder: Path) -> None:
     write(folder, dict(zip(SUMMARIES, texts, strict=True)))
 
 
-def write(folder: Path, texts: dict[str, str]) -> None:
-    """Write files whole, all of them or none."""
-    parts = {folder / f".{name}.part": folder / name for name in texts}
-    try:
-        for part, text in zip(parts, texts.values(), strict=True):
-            part.write_text(text, encoding="utf-8")
-        for part, path in parts.items():
-            part.replace(path)
-    finally:
-        for part in parts:
-            part.unlink(missing_ok=True)
-
-
 def _is_there(lines: str, folder: Path) -> bool:
     """Whether `folder` was summarised with these very lines, which come last, and to the end."""
     if not all((folder / name).exists() for name in SUMMARIES):
         return False
-    if (folder / "results.csv").read_bytes() != lines.encode():
+    if (folder / "results.csv").read_bytes() != encoded(lines):
         return False
     return pages.RELOAD not in (folder / "index.html").read_text(encoding="utf-8")

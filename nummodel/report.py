@@ -7,26 +7,25 @@ done, comes last.
 """
 
 import json
-from collections.abc import Callable
+import signal
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from errno import EISDIR
 from functools import cache
 from pathlib import Path
-from threading import Event
-from time import perf_counter, sleep
-from typing import Any
+from threading import Event, current_thread, main_thread
+from time import sleep
 
-from nummodel import pages
+from nummodel import files, pages
 from nummodel.errors import InputError
-from nummodel.notebook import KERNEL, papermill, read
-from nummodel.progress import SUMMARIES, Progress, summarise, write
-from nummodel.results import Outcome
+from nummodel.execution import TIMEOUT, carry_out
+from nummodel.files import STAMP, write
+from nummodel.notebook import read
+from nummodel.progress import SUMMARIES, Progress, summarise
+from nummodel.results import Outcome, table
 from nummodel.runs import Run
-
-STAMP = "nummodel_run"  # an executed notebook's metadata that tell how its run went
-TIMEOUT = 600.0
 
 
 def report(
@@ -46,53 +45,53 @@ def report(
     be written, and OSError if the index could not, at the end. Interrupted, it ends the kernels and
     indexes what is done.
     """
-    _refuse_unwritable(folder)
     for run in runs:
         if (folder / f"{run.name}.ipynb").resolve() == run.notebook.resolve():
             raise InputError(f"{folder}: holds the notebook {run.name}, expected another folder")
+    _refuse_unwritable(folder, SUMMARIES)
+    place = folder.absolute()  # wherever notebooks may leave this process
     source = cache(read)  # many runs may be of one notebook
     outcomes = {
-        run: (finished(run, folder) if execute and not force else None)
+        run: (finished(run, place) if execute and not force else None)
         or Outcome(run, source(run.notebook), 0.0, "", paged=False, unfinished="waiting")
         for run in runs
     }
+    kinds = ("html", "ipynb") if execute else ("html",)
+    names = [f"{r.name}.{kind}" for r, o in outcomes.items() if o.unfinished for kind in kinds]
+    _refuse_unwritable(folder, names)
     stopped = Event()
 
     def work(run: Run) -> Outcome:
         if not execute:
-            return reuse_run(run, folder)
+            return reuse_run(run, place)
         outcome = carry_out(run, timeout)
         if stopped.is_set():
             raise InterruptedError
-        return keep(outcome, folder)
+        return keep(outcome, place)
 
-    try:
-        if any(outcome.unfinished for outcome in outcomes.values()):
-            doing = "executing" if execute else "making pages of"
-            _all(work, Progress(outcomes, folder, jobs, doing), jobs, stopped)
-    finally:
-        for run, outcome in outcomes.items():
-            if outcome.unfinished:
-                outcomes[run] = _failed(outcome, "interrupted before it was done")
-        summarise(list(outcomes.values()), folder)
+    with _stopping(stopped):
+        try:
+            if any(outcome.unfinished for outcome in outcomes.values()):
+                doing = "executing" if execute else "making pages of"
+                _all(work, Progress(outcomes, folder, jobs, doing), jobs, stopped)
+        finally:
+            outcomes = {run: _settled(outcome, place) for run, outcome in outcomes.items()}
+            summarise(list(outcomes.values()), place)
     return list(outcomes.values())
 
 
 def _all(work: Callable[[Run], Outcome], progress: Progress, jobs: int, stopped: Event) -> None:
-    """Do the work of all runs that are not done."""
+    """Do the work of all runs that are not done. Raises KeyboardInterrupt if it is `stopped`."""
     with ThreadPoolExecutor(jobs) as pool, progress.bar:
-        futures: dict[Future, Run] = {}
-        try:
-            futures |= {pool.submit(work, run): run for run in progress.unfinished}
-            left = set(futures)
-            while left:
-                progress.show()
-                ended, left = wait(left, timeout=1.0, return_when=FIRST_COMPLETED)
-                for future in ended:
-                    run = futures[future]
-                    progress.end(run, _outcome(future, progress.outcomes[run]))
-        except KeyboardInterrupt:
-            stopped.set()
+        futures = {pool.submit(work, run): run for run in progress.unfinished}
+        left = set(futures)
+        while left and not stopped.is_set():
+            progress.show()
+            ended, left = wait(left, timeout=1.0, return_when=FIRST_COMPLETED)
+            for future in ended:
+                run = futures[future]
+                progress.end(run, _outcome(future, progress.outcomes[run]))
+        if left:
             pool.shutdown(wait=False, cancel_futures=True)
             # Again and again, since a kernel may just be starting.
             while not all(future.done() for future in futures):
@@ -101,7 +100,24 @@ def _all(work: Callable[[Run], Outcome], progress: Progress, jobs: int, stopped:
             progress.outcomes.update(
                 {run: f.result() for f, run in futures.items() if _went_well(f)}
             )
-            raise
+            raise KeyboardInterrupt
+
+
+@contextmanager
+def _stopping(stopped: Event) -> Iterator[None]:
+    """Within, Ctrl-C, SIGTERM and SIGHUP only set `stopped`, at whatever moment they come."""
+    before = {}
+    if current_thread() is main_thread():  # no other may set what signals do
+        for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+            number = getattr(signal, name, None)
+            # A command that a shell put into the background, or nohup, is to go on.
+            if number and signal.getsignal(number) not in (signal.SIG_IGN, None):
+                before[number] = signal.signal(number, lambda *_: stopped.set())
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def execute_run(run: Run, folder: Path, timeout: float = TIMEOUT) -> Outcome:
@@ -109,69 +125,9 @@ def execute_run(run: Run, folder: Path, timeout: float = TIMEOUT) -> Outcome:
     return keep(carry_out(run, timeout), folder)
 
 
-def carry_out(run: Run, timeout: float = TIMEOUT) -> Outcome:
-    """Execute one notebook, up to the cell that fails."""
-    from nummodel import kernels
-
-    kernels.prepare()  # its server imports what kernels need, while this process does
-    from nbclient import NotebookClient
-    from nbclient.exceptions import CellExecutionError, CellTimeoutError
-    from traitlets.config import Config
-
-    prepared = papermill().execute_notebook
-    # Loopback needs no encryption; unasked, ipykernel warns of that in every notebook.
-    config = Config(KernelManager={"transport_encryption": "auto"})
-    start, error = perf_counter(), ""
-    notebook, key = read(run.notebook), run.key  # of what is executed, should it change meanwhile
-    try:
-        notebook = prepared(
-            notebook,
-            None,
-            run.parameters,
-            prepare_only=True,
-            kernel_name=KERNEL,
-            language="python",
-        )
-        client = NotebookClient(
-            notebook,
-            config=config,
-            kernel_name=KERNEL,
-            timeout_func=lambda cell: max(0.1, start + timeout - perf_counter()),
-            # Asked politely, a kernel that has run its last cell takes another second.
-            shutdown_kernel="immediate",
-        )
-        _start(client)
-        client.execute()
-    except CellExecutionError as failure:
-        error = f"{failure.ename}: {failure.evalue}"
-    except CellTimeoutError:
-        error = f"TimeoutError: not at its end after {timeout:g} s"
-    except Exception as failure:  # a dead kernel: this run fails, the others go on
-        error = f"{type(failure).__name__}: {failure}"
-    seconds = perf_counter() - start
-    stamp = {"seconds": seconds, "error": error, "parameters": run.parameters, "key": key}
-    notebook.metadata[STAMP] = stamp
-    return Outcome(run, notebook, seconds, error)
-
-
-def _start(client: Any) -> None:
-    """Start a kernel, up to three times: what it is told to listen on may just have been taken."""
-    from nummodel import kernels
-
-    for attempt in range(3):
-        manager = client.create_kernel_manager()
-        manager.provisioner = kernels.Forked(parent=manager, kernel_spec=manager.kernel_spec)
-        try:
-            client.start_new_kernel()
-            client.start_new_kernel_client()
-            return
-        except RuntimeError:  # it died before it answered
-            if attempt == 2:
-                raise
-
-
 def keep(outcome: Outcome, folder: Path) -> Outcome:
-    """Write an outcome's page and executed notebook."""
+    """Write an outcome's page and executed notebook. Raises what the index would raise for it."""
+    _indexed(outcome)
     text = json.dumps(outcome.notebook, indent=1, ensure_ascii=False) + "\n"
     name = outcome.run.name
     write(folder, {f"{name}.html": pages.page(outcome), f"{name}.ipynb": text})
@@ -187,9 +143,9 @@ def finished(run: Run, folder: Path) -> Outcome | None:
         stamp = notebook["metadata"][STAMP]
         if stamp["error"] or stamp["key"] != run.key:
             return None
-        return Outcome(run, notebook, stamp["seconds"], "", kept=True)
-    except (OSError, ValueError, LookupError, TypeError):
-        return None  # none of ours, or of an older version
+        return _indexed(Outcome(run, notebook, stamp["seconds"], "", kept=True))
+    except Exception:  # none of ours, of an older version, or damaged in whatever way
+        return None
 
 
 def reuse_run(run: Run, folder: Path) -> Outcome:
@@ -204,7 +160,15 @@ def reuse_run(run: Run, folder: Path) -> Outcome:
 
 
 def _paged(outcome: Outcome, folder: Path) -> Outcome:
+    _indexed(outcome)
     write(folder, {f"{outcome.run.name}.html": pages.page(outcome)})
+    return outcome
+
+
+def _indexed(outcome: Outcome) -> Outcome:
+    """The outcome, which can stand in table and index: else it would cost all others theirs."""
+    table([outcome])
+    pages.index([outcome])
     return outcome
 
 
@@ -214,6 +178,19 @@ def _outcome(future: Future, before: Outcome) -> Outcome:
         return future.result()
     except Exception as failure:  # whatever it is, the other runs go on
         return _failed(before, f"{type(failure).__name__}: {failure}")
+
+
+def _settled(outcome: Outcome, folder: Path) -> Outcome:
+    """The outcome at the end; its files are written again if a notebook has removed them."""
+    if outcome.unfinished:
+        return _failed(outcome, "interrupted before it was done")
+    files = [folder / f"{outcome.run.name}.{kind}" for kind in ("html", "ipynb")]
+    if not outcome.paged or STAMP not in outcome.notebook["metadata"]:
+        return outcome
+    try:
+        return outcome if all(map(Path.exists, files)) else keep(outcome, folder)
+    except Exception as failure:
+        return replace(_failed(outcome, f"{type(failure).__name__}: {failure}"), paged=False)
 
 
 def _failed(before: Outcome, error: str) -> Outcome:
@@ -229,21 +206,23 @@ def _end_kernels() -> None:
     """Kill kernels, and the server of kernels, with what they started."""
     import psutil
 
+    from nummodel import kernels
+
     for child in psutil.Process().children():
         with suppress(psutil.NoSuchProcess):
             if {"ipykernel_launcher", "nummodel.kernelserver"} & set(child.cmdline()):
-                for process in [*child.children(recursive=True), child]:
-                    process.kill()
+                kernels.end(child)
 
 
-def _refuse_unwritable(folder: Path) -> None:
-    probe = folder / ".part"
+def _refuse_unwritable(folder: Path, names: Iterable[str]) -> None:
+    """Raise InputError if one of these files could not be written, or is not a report's."""
+    expected = "a writable folder"
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        probe.touch()
-        probe.unlink()
-        for name in SUMMARIES:
-            if (folder / name).is_dir():
+        files.prepare(folder)
+        expected = "another folder"
+        for name in names:
+            files.refuse_foreign(folder / name)
+            if name in SUMMARIES and (folder / name).is_dir():
                 raise IsADirectoryError(EISDIR, f"{name} is a folder")
     except OSError as error:
-        raise InputError(f"{folder}: {error.strerror}, expected a writable folder") from None
+        raise InputError(f"{folder}: {error.strerror}, expected {expected}") from None

@@ -1,6 +1,7 @@
 """What came of runs, and several beside each other: what they were told and what they found."""
 
 import csv
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -8,8 +9,12 @@ from io import StringIO
 from typing import Any
 
 from nummodel import claims
+from nummodel.files import COLUMNS
 from nummodel.notebook import summary
 from nummodel.runs import Run
+
+#: What a spreadsheet takes for the beginning of a formula, also after what it cuts off.
+FORMULA = tuple("=+-@\t\n")
 
 
 @dataclass(frozen=True)
@@ -70,23 +75,24 @@ class Outcome:
 def table(outcomes: list[Outcome]) -> str:
     """One line a run, as CSV: parameters, status, time, claims that hold, and what it recorded.
 
-    An interval takes two columns, since no program reads it in one.
+    An interval takes two columns, since no program reads it in one. A text that a spreadsheet
+    would compute has an apostrophe before it.
     """
     names = told(outcomes)
     found = [_flat(o.records) for o in outcomes]
     recorded = _names(found)
-    head = ["run", "notebook", "status", "seconds", "claims", "claims that hold", "error"]
     out = StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow([*head, *(f"parameter {name}" for name in names), *recorded])
+    head = [*COLUMNS, *(f"parameter {name}" for name in names), *recorded]
+    writer.writerow(map(_text, head))
     for outcome, values in zip(outcomes, found, strict=True):
         checked = outcome.checked
         line: list[Any] = [outcome.run.name, outcome.run.notebook.stem, outcome.status]
         counted = [f"{outcome.seconds:.2f}", len(checked), sum(c["ok"] for c in checked)]
         line += ["", "", ""] if outcome.unfinished else counted
         line.append(outcome.error)
-        line += [_text(outcome.run.parameters.get(name)) for name in names]
-        writer.writerow(line + [_text(values.get(name)) for name in recorded])
+        line += [outcome.run.parameters.get(name) for name in names]
+        writer.writerow(map(_text, line + [values.get(name) for name in recorded]))
     return out.getvalue()
 
 
@@ -121,6 +127,18 @@ def _flat(records: dict[str, Any]) -> dict[str, Any]:
 
 
 def _text(value: Any) -> Any:
-    if isinstance(value, list):
-        return " ".join(map(str, value))
-    return str(value).lower() if isinstance(value, bool) else value
+    """A cell; texts that begin as a formula does are none, but figures are."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if value is None or isinstance(value, (int, float)):
+        return value
+    text = " ".join(map(str, value)) if isinstance(value, list) else str(value)
+    text = re.sub("\r\n?", "\n", text)  # which csv.writer quotes in newer Pythons only
+    return f"'{text}" if text.startswith(FORMULA) and not _figures(text) else text
+
+
+def _figures(text: str) -> bool:
+    try:
+        return [float(word) for word in text.split()] != []
+    except ValueError:
+        return False

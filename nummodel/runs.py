@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cache, cached_property
-from hashlib import sha256
+from hashlib import file_digest, sha256
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -64,7 +64,8 @@ class Run:
         defaults = {p.name: p.default.strip("\"'") for p in parameters(self.notebook).values()}
         for value in (defaults | self.parameters).values():
             if isinstance(value, str) and os.path.isfile(value):
-                known.update(Path(value).read_bytes())
+                with open(value, "rb") as file:
+                    known.update(file_digest(file, "sha256").digest())
         return known.hexdigest()
 
 
@@ -79,7 +80,7 @@ def find(name: str) -> Path:
         if name in (path.stem, path.name) or name.zfill(2) == path.stem.partition("-")[0]:
             return path
     path = Path(name)
-    if path.suffix == ".ipynb" and path.is_file():
+    if path.suffix == ".ipynb" and os.path.isfile(path):
         return path
     names = [p.stem for p in notebooks()]
     close = get_close_matches(name, names, 1, 0.5)
@@ -133,6 +134,8 @@ def listed(path: Path) -> list[Run]:
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", "not text in UTF-8")
         raise InputError(f"{path}: {reason}, expected a YAML file") from None
+    except RecursionError:
+        raise InputError(f"{path}: nested too deeply, expected a list of runs") from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f"{path}:{mark.line + 1}" if mark else f"{path}"
@@ -155,9 +158,16 @@ def _one(item: Any) -> list[Run]:
         raise InputError("no run, expected a notebook and, where it has any, parameters")
     given = item.get("parameters") or {}
     if not isinstance(given, dict):
-        raise InputError(f"parameters {given!r}, expected name: value")
-    texts = [f"[{', '.join(map(str, v))}]" if isinstance(v, list) else v for v in given.values()]
-    return plan([name], [f"{n}={text}" for n, text in zip(given, texts, strict=True)])
+        raise InputError("parameters without names, expected name: value")
+    return plan([name], [f"{n}={_value(n, v)}" for n, v in given.items()])
+
+
+def _value(name: str, value: Any) -> str:
+    """A value as the command line would have it: a word, or words in brackets."""
+    words = value if isinstance(value, list) else [value]
+    if not all(isinstance(word, str) for word in words):  # an alias may stand for ever more of them
+        raise InputError(f"parameter {name}: expected a value, or a list of values")
+    return f"[{', '.join(value)}]" if isinstance(value, list) else value
 
 
 def _apart(runs: list[Run]) -> list[Run]:
@@ -193,6 +203,8 @@ def _package() -> bytes:
     """Version, sources and tables, hashed."""
     root = Path(__file__).parent
     known = sha256(__version__.encode())
-    for path in sorted([*root.rglob("*.py"), *root.rglob("*.j2"), *(data.HOME / "data").iterdir()]):
+    sources = [*root.rglob("*.py"), *root.rglob("*.j2")]
+    tables = (data.HOME / "data").glob("[!.]*.*")  # not the folders that JupyterLab makes there
+    for path in sorted([*sources, *tables]):
         known.update(path.name.encode() + path.read_bytes())
     return known.digest()

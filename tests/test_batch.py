@@ -197,7 +197,7 @@ def test_what_is_there_is_kept_until_something_changes(tmp_path):
 
     (out / f"{planned[0].name}.html").unlink()
     assert [o.kept for o in report.report(planned, out, jobs=2)] == [False, True]
-    (out / f"{planned[0].name}.ipynb").write_text("[]")
+    (out / f"{planned[0].name}.ipynb").write_text('{"metadata": {"nummodel_run": {}}}')
     more = runs.plan([str(path)], [], ["size=4,5,6"])
     assert [o.kept for o in report.report(more, out, jobs=2)] == [False, True, False]
     assert len(table(out)) == 3
@@ -470,11 +470,11 @@ def test_a_script_may_execute_runs(tmp_path):
     script.write_text(
         "from pathlib import Path\nfrom nummodel import report, runs\n"
         f"run = runs.Run(Path({str(path)!r}))\n"
-        "print(report.execute_run(run, Path()).records['square'])\n"
+        "print(report.execute_run(run, Path('out')).records['square'])\n"
     )
     done = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True)
     assert (done.stdout, done.stderr) == ("9\n", "")
-    assert (tmp_path / "one.html").exists()
+    assert (tmp_path / "out" / "one.html").exists()
 
 
 # What goes on

@@ -6,11 +6,13 @@ import os
 import re
 import subprocess
 import sys
+import tarfile
 import tomllib
 import venv
 from importlib import metadata
 from itertools import chain
 from pathlib import Path
+from shutil import copy
 from zipfile import ZipFile
 
 import pytest
@@ -245,3 +247,57 @@ def test_the_wheel_reports_from_an_empty_folder(wheel, tmp_path):
     assert (done.returncode, done.stdout) == (0, "report/index.html\n"), done.stderr
     assert (empty / "report" / "01-scaling-laws.html").stat().st_size > 50_000
     assert {p.name for p in empty.iterdir()} == {"report"}
+
+
+def tracked(*folders):
+    listed = subprocess.run(["git", "ls-files", *folders], cwd=ROOT, capture_output=True, text=True)
+    return {path for path in listed.stdout.splitlines() if (ROOT / path).is_file()}
+
+
+@pytest.fixture(scope="module", params=["git", "no git"])
+def littered(request, tmp_path_factory):
+    """A copy of the checkout in which somebody has worked."""
+    if not tracked("data"):
+        pytest.skip("no checkout of git")
+    folder = tmp_path_factory.mktemp("littered")
+    for path in tracked() | {"hatch_build.py"}:
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        copy(ROOT / path, folder / path)
+    if request.param == "git":
+        for command in ("init --quiet", "add --all"):
+            subprocess.run(["git", *command.split()], cwd=folder, check=True)
+        (folder / "notebooks" / "99-mine.ipynb").write_text("{}")
+        (folder / "nummodel" / "mine.py").write_text("")
+    for stray in (
+        *("data/my-private.csv", "notebooks/.env", "nummodel/__pycache__/cli.cpython-311.pyc"),
+        *("notebooks/.ipynb_checkpoints/01-scaling-laws-checkpoint.ipynb", "tests/.cache/x"),
+    ):
+        (folder / stray).parent.mkdir(parents=True, exist_ok=True)
+        (folder / stray).write_text("mine")
+    return folder
+
+
+def built(folder, kind, into):
+    command = [sys.executable, "-m", "hatchling", "build", "-t", kind, "-d", str(into)]
+    subprocess.run(command, cwd=folder, check=True, capture_output=True)
+    (path,) = into.iterdir()
+    return path
+
+
+def in_wheel(path):
+    inside = [name for name in ZipFile(path).namelist() if ".dist-info/" not in name]
+    assert len(inside) == len(set(inside))
+    return {name.removeprefix("nummodel/shipped/") for name in inside}
+
+
+def test_wheel_and_sdist_contain_what_git_tracks(littered, tmp_path):
+    """The sdist, too, and the wheel that is made of it."""
+    expected = tracked("nummodel", "data", "notebooks")
+    assert in_wheel(built(littered, "wheel", tmp_path / "wheel")) == expected
+    with tarfile.open(built(littered, "sdist", tmp_path / "sdist")) as sdist:
+        sdist.extractall(tmp_path / "unpacked", filter="data")
+    (unpacked,) = (tmp_path / "unpacked").iterdir()
+    inside = {p.relative_to(unpacked).as_posix() for p in unpacked.rglob("*") if p.is_file()}
+    assert inside <= tracked() | {"PKG-INFO", "hatch_build.py"}
+    assert expected | tracked("tests") | {"Makefile", "LICENSE"} <= inside
+    assert in_wheel(built(unpacked, "wheel", tmp_path / "again")) == expected

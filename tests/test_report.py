@@ -93,8 +93,8 @@ def test_pages_ask_for_nothing_from_outside(mixed):
 def test_every_image_has_alternative_text_and_no_heading_ends_in_a_link(tmp_path):
     """Plots of pyplot come without, and what stands in an empty element, browsers put behind it."""
     path = notebook(tmp_path, "plain", "from matplotlib import pyplot\n_ = pyplot.plot([1, 2])")
-    report.execute_run(Run(path), tmp_path)
-    page = (tmp_path / "plain.html").read_text()
+    report.execute_run(Run(path), tmp_path / "out")
+    page = (tmp_path / "out" / "plain.html").read_text()
     assert re.search(r'<img[^>]*alt="A figure without description"', page)
     assert page.count("<img") == 1 and not re.search(r"<a [^>]*/>", page)
 

@@ -1,0 +1,60 @@
+"""What wheel and sdist contain: the files that git tracks, and nothing that lies beside them."""
+
+import json
+import re
+import subprocess
+from pathlib import Path
+from shutil import which
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+#: Inside the wheel, data and notebooks of the checkout are below the package.
+SHIPPED = {
+    "wheel": {
+        "nummodel": "nummodel",
+        "data": "nummodel/shipped/data",
+        "notebooks": "nummodel/shipped/notebooks",
+    },
+    "sdist": {
+        name: name
+        for name in (
+            *("nummodel", "data", "notebooks", "tests", "hatch_build.py", "Makefile"),
+            *("requirements.lock", "requirements.hashes", "CHANGELOG.md"),
+        )
+    },
+}
+
+
+class Tracked(BuildHookInterface):
+    """Tells Hatch each file by its name."""
+
+    def initialize(self, version: str, build_data: dict) -> None:
+        if version == "editable":  # which refers to the checkout
+            return
+        root, places = Path(self.root), SHIPPED[self.target_name]
+        for path in tracked(root, list(places)) or present(root, list(places)):
+            top, slash, rest = path.partition("/")
+            build_data["force_include"][str(root / path)] = f"{places[top]}{slash}{rest}"
+
+
+def tracked(root: Path, tops: list[str]) -> list[str]:
+    """The files that git tracks; none in an sdist, or where there is no git."""
+    command = ["git", "ls-files", "-z", "--", *tops]
+    if not (root / ".git").exists() or not which("git"):
+        return []
+    listed = subprocess.run(command, cwd=root, capture_output=True, text=True).stdout
+    return [path for path in listed.split("\0") if (root / path).is_file()]
+
+
+def present(root: Path, tops: list[str]) -> list[str]:
+    """Without git: what is there, but nothing hidden or compiled, and no table without a card."""
+    cards = json.loads((root / "data" / "datapackage.json").read_text(encoding="utf-8"))
+    tables = {f"data/{card['path']}" for card in cards["resources"]} | {"data/datapackage.json"}
+    files = [file for top in tops for file in [root / top, *(root / top).rglob("*")]]
+    paths = [file.relative_to(root).as_posix() for file in files if file.is_file()]
+    return [
+        path
+        for path in paths
+        if not re.search(r"(^|/)\.|__pycache__", path)
+        and (path in tables or not path.startswith("data/"))
+    ]

@@ -1,0 +1,79 @@
+"""The files of a report: each appears whole, and never in the place of somebody else's.
+
+Names of parts are a process' own, so that several reports can write into one folder.
+"""
+
+import os
+import re
+from errno import EEXIST
+from pathlib import Path
+from secrets import token_hex
+
+import psutil
+
+#: In the head of every page and of the index.
+GENERATOR = '<meta name="generator" content="nummodel">'
+#: The key in an executed notebook's metadata that tells how its run went.
+STAMP = "nummodel_run"
+#: What results.csv begins with.
+COLUMNS = ("run", "notebook", "status", "seconds", "claims", "claims that hold", "error")
+
+PART = re.compile(r"\.nummodel-(\d{1,9})-[0-9a-f]{8}\.part")
+OURS = {
+    ".html": lambda text: GENERATOR.encode() in text,
+    ".ipynb": lambda text: f'"{STAMP}": {{'.encode() in text,
+    ".csv": lambda text: text.startswith(",".join(COLUMNS).encode()),
+    ".json": lambda text: text == b"[]\n" or text.startswith(b'[\n {\n  "run": '),
+}
+
+
+def encoded(text: str) -> bytes:
+    """A text as it is written: what UTF-8 has not, as in a file's name, is escaped."""
+    return text.encode("utf-8", "backslashreplace")
+
+
+def write(folder: Path, texts: dict[str, str]) -> None:
+    """Write files whole, all of them or none. Raises OSError, also where a file is not a report's.
+
+    The folder is made again if a notebook has removed it.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    parts = {_part(folder): folder / name for name in texts}
+    try:
+        for part, text in zip(parts, texts.values(), strict=True):
+            with part.open("xb") as file:
+                file.write(encoded(text))
+        for path in parts.values():
+            refuse_foreign(path)
+        for part, path in parts.items():
+            part.replace(path)
+    finally:
+        for part in parts:
+            part.unlink(missing_ok=True)
+
+
+def refuse_foreign(path: Path) -> None:
+    """Raise FileExistsError for a file that no report has written, and for a link."""
+    if not path.is_symlink():
+        if path.is_dir() or not path.exists():
+            return
+        if path.is_file() and OURS[path.suffix](path.read_bytes()):
+            return
+    what = "is a link" if path.is_symlink() else "was not written by a report"
+    raise FileExistsError(EEXIST, f"{path.name} {what}", str(path))
+
+
+def prepare(folder: Path) -> None:
+    """Make the folder, see whether it can be written, remove parts that killed reports left."""
+    folder.mkdir(parents=True, exist_ok=True)
+    probe = _part(folder)
+    probe.touch(exist_ok=False)
+    probe.unlink()
+    for path in folder.iterdir():
+        process = PART.fullmatch(path.name)
+        if process and not psutil.pid_exists(int(process[1])):
+            path.unlink(missing_ok=True)
+
+
+def _part(folder: Path) -> Path:
+    return folder / f".nummodel-{os.getpid()}-{token_hex(4)}.part"
