@@ -57,10 +57,10 @@ def report(notebooks, given, sweep, params, jobs, output, timeout, force, no_exe
 
     A run that OUTPUT holds already is skipped, so the same command goes on where one was stopped.
     """
+    _need_notebooks()
     from nummodel import report as room
     from nummodel import runs
 
-    _need_notebooks()
     if isnan(timeout):
         raise InputError("--timeout is nan, expected a number of seconds")
     if params and (notebooks or given or sweep):
@@ -79,7 +79,7 @@ def report(notebooks, given, sweep, params, jobs, output, timeout, force, no_exe
         left = "nothing to do" if kept == len(outcomes) else f"{len(outcomes) - kept} executed"
         told = f"{kept} of {len(outcomes)} runs were there already (--force runs them again)"
         tell(f"{left}: {told}")
-    click.echo(os.fsencode(output / "index.html"))  # as it is called, whatever its encoding
+    click.echo(output / "index.html")
     if len(outcomes) == 1 and outcomes[0].paged:
         tell(f"its page: {output / outcomes[0].run.name}.html")
     failed = sum(not outcome.held for outcome in outcomes)

@@ -190,7 +190,7 @@ def test_columns_that_are_named(tmp_path, options, x, y):
     ],
 )
 def test_a_guess_that_went_wrong_says_how_to_name_the_column(tmp_path, options, hint):
-    rows = "N_,tps,host,speed\n2 threads,10,a,fast\n1,19,b,1\n"
+    rows = "N_,tps,host,note\n2 threads,10,a,fast\n1,19,b,1\n"
     message = refused("fit", write(tmp_path, rows), *options)
     assert "expected a number" in message and hint in message
     assert ("was given" in message) == bool(hint)

@@ -403,8 +403,12 @@ def test_a_signal_ends_all_and_leaves_an_index(tmp_path, number):
         *(quick, path, "--jobs", "1", "--output", "out"), cwd=tmp_path, preexec_fn=limits, env=own
     )
     wait_for((tmp_path / "begun").exists)
-    everyone = psutil.Process(running.pid).children(recursive=True)
-    assert [p.name() for p in everyone].count("sleep") == 3
+
+    def started():
+        return psutil.Process(running.pid).children(recursive=True)
+
+    wait_for(lambda: [process.name() for process in started()].count("sleep") == 3)
+    everyone = started()
     assert list((tmp_path / "connections").iterdir())
     running.send_signal(number)
     code, out, err = finish(running)
