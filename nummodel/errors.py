@@ -1,5 +1,6 @@
 """The error that is meant for a person at the keyboard, and how a line is told to this person."""
 
+import os
 import sys
 from contextlib import suppress
 
@@ -23,5 +24,8 @@ def line(text: str) -> str:
 
 def tell(text: str) -> None:
     """Tell something on stderr. Where it is closed or full, the work goes on."""
-    with suppress(OSError, ValueError):
+    try:
         print(f"nummodel: {line(text)}", file=sys.stderr, flush=True)
+    except (OSError, ValueError):
+        with suppress(OSError):  # else what is left would be written at the end, and fail again
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 2)

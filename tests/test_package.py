@@ -6,13 +6,12 @@ import os
 import re
 import subprocess
 import sys
-import tarfile
 import tomllib
 import venv
 from importlib import metadata
 from itertools import chain
 from pathlib import Path
-from shutil import copy
+from shutil import copy, unpack_archive
 from zipfile import ZipFile
 
 import pytest
@@ -294,8 +293,7 @@ def test_wheel_and_sdist_contain_what_git_tracks(littered, tmp_path):
     """The sdist, too, and the wheel that is made of it."""
     expected = tracked("nummodel", "data", "notebooks")
     assert in_wheel(built(littered, "wheel", tmp_path / "wheel")) == expected
-    with tarfile.open(built(littered, "sdist", tmp_path / "sdist")) as sdist:
-        sdist.extractall(tmp_path / "unpacked", filter="data")
+    unpack_archive(built(littered, "sdist", tmp_path / "sdist"), tmp_path / "unpacked")
     (unpacked,) = (tmp_path / "unpacked").iterdir()
     inside = {p.relative_to(unpacked).as_posix() for p in unpacked.rglob("*") if p.is_file()}
     assert inside <= tracked() | {"PKG-INFO", "hatch_build.py"}
