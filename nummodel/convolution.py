@@ -90,8 +90,7 @@ def solve(stations: list[tuple[float, np.ndarray]], Z: float, N: np.ndarray):
     """Throughput (over N) and mean numbers (stations first) at populations `N` >= 1.
 
     `stations` are pairs of a positive demand and the capacities with 1, 2, .. present, the last one
-    holding from there on. Raises ValueError where that would take long, and ArithmeticError where N
-    is too unlikely at every rate: throughput collapses, and either N or nearly none are stuck.
+    holding from there on. Raises ValueError where that would take long.
     """
     unit = max([Z, *(d / c.min() for d, c in stations)])
     seconds = [np.maximum(d / c / unit, NOTHING) for d, c in stations]  # per completion, by number
@@ -104,7 +103,7 @@ def solve(stations: list[tuple[float, np.ndarray]], Z: float, N: np.ndarray):
         series = [_series(s * t, top) for t in seconds]
         thinking = _thinking(s * Z / unit, top)
         order, apart = _order(series, len(few))
-        work += _work(series, thinking, order, len(few), top)
+        work += _work(series, thinking, order, len(few) * (apart is not None), top)
         feasible("N", top, top * PRODUCTS / work, "with these stations it takes too many products")
         here, before, numbers = _at_rate(series, thinking, order, apart, few)
         at = np.minimum(here, before) > LEAST
@@ -118,9 +117,39 @@ def solve(stations: list[tuple[float, np.ndarray]], Z: float, N: np.ndarray):
         largest = int(N[left].max())
         step = 1 if largest < top else step + 1
         if step > 2:
-            raise ArithmeticError(f"N = {top} is too unlikely at any rate: throughput collapses")
+            X[left], Q[:, left] = _collapsed(seconds, Z / unit, N[left])
+            return X / unit, Q
         top = largest
         s = _rate(seconds, Z / unit, top, GROWTH if step == 1 else inf)
+
+
+def _collapsed(seconds: list[np.ndarray], Z: float, N: np.ndarray):
+    """As `solve`, where populations are too unlikely at any rate: at a station that gets slower by
+    being crowded nearly all are stuck, or hardly any, and seldom a number in between.
+
+    All the rest of the network is one station, as fast with n customers as the rest is when it is
+    closed with n (Chandy, Herzog and Woo 1975, which is exact); how many are at either of the two
+    is a birth and death process, in numbers that keep their exponents apart.
+    """
+    slowing = [k for k, t in enumerate(seconds) if (np.diff(t) > 0).any()]
+    if not slowing:
+        raise ArithmeticError(f"N is {N.max()}: too unlikely at any rate")
+    k = max(slowing, key=lambda k: len(seconds[k]))
+    top, rest = int(N.max()), [(1.0, 1 / t) for j, t in enumerate(seconds) if j != k]
+    most = PRODUCTS / (FILTER * len(N) * (1 + len(seconds)))
+    feasible(
+        "N", top, most, f"throughput collapses, and {len(N)} populations are solved one by one"
+    )
+    n = np.arange(top + 1)
+    X_rest, Q_rest = solve(rest, Z, n[1:]) if rest else (n[1:] / Z, np.zeros((0, top)))
+    Q_rest = np.concatenate([np.zeros((len(rest), 1)), Q_rest], axis=1)
+    each = np.concatenate([seconds[k], np.full(max(top - len(seconds[k]), 0), seconds[k][-1])])
+    X, Q = np.empty(len(N)), np.empty((len(seconds), len(N)))
+    for i, total in enumerate(N.tolist()):
+        P = _normalised(products(each[:total] * X_rest[:total][::-1]))
+        X[i], Q[k, i] = P[1:] @ (1 / each[:total]), P @ n[: total + 1]
+        Q[np.arange(len(seconds)) != k, i] = Q_rest[:, : total + 1] @ P[::-1]
+    return X, Q
 
 
 def _order(series: list[Series], populations: int) -> tuple[list[int], int | None]:
