@@ -532,6 +532,18 @@ def test_what_floats_or_patience_do_not_hold_is_refused(wrong, named):
         wrong()
 
 
+def test_an_approximation_does_not_depend_on_units_of_time():
+    """Each class may have its own, however long: demands of nothing settle, too."""
+    D, N, Z = np.array([[0.1, 0.3], [0.2, 0.05], [0.0, 0.1]]), (10, 15), np.array([1.0, 0.0])
+    plain = schweitzer([queue(d) for d in D], N, Z)
+    unit = np.array([1e-290, 1e90])
+    other = schweitzer([queue(d * unit) for d in D], N, Z * unit)
+    assert other.X * unit == pytest.approx(plain.X, rel=1e-12)
+    assert other.Q == pytest.approx(plain.Q, rel=1e-12)
+    with pytest.raises(ArithmeticError, match="add up to N"):  # a rate that floats do not hold
+        schweitzer([delay([5e-324, 1e33]), queue([5e-324, 0.03])], (40, 560))
+
+
 def test_an_approximation_says_so_where_it_is_shown():
     stations = [queue([1.0, 2.0]), queue([2.0, 1.0])]
     assert "Schweitzer" not in solve(stations, (3, 4))._repr_html_()
