@@ -12,6 +12,8 @@ import numpy as np
 
 #: Numbers that Schweitzer's approximation computes before it is given up, some seconds of work.
 NUMBERS = 100_000_000
+#: A number present, of which no digits are asked for.
+NOBODY = 1e-290
 
 
 def exact(D: np.ndarray, queues: np.ndarray, N: list[int], Z: np.ndarray):
@@ -64,12 +66,14 @@ def terms(N: list[int], stations: int) -> int:
 def schweitzer(D: np.ndarray, queues: np.ndarray, N: list[int], Z: np.ndarray):
     """Throughput, and residence times, if one customer fewer shortens queues in proportion."""
     n = np.array(N, dtype=float)
+    unit = np.maximum(Z, D.max(0))  # of time, each class having its own
+    D, Z = D / unit, Z / unit
     share = 1 / np.maximum(n, 1)
     Q = n * D / (Z + D.sum(0))
     for _ in range(min(300_000, NUMBERS // D.size)):
         R = D * (1 + queues[:, None] * (Q.sum(1, keepdims=True) - Q * share))
         X = n / (Z + R.sum(0))
         before, Q = Q, X * R
-        if (np.abs(Q - before) <= 1e-13 * Q).all():
-            return X, R
+        if (np.abs(Q - before) <= 1e-13 * Q + NOBODY).all():
+            return X / unit, R * unit
     raise ArithmeticError(f"N is {tuple(N)}: Schweitzer's approximation did not settle")

@@ -23,7 +23,7 @@ them, and all other series are short, as those of stations that are not full.
 """
 
 from collections.abc import Iterator
-from math import exp, expm1, inf, log, log2, sqrt
+from math import exp, expm1, inf, isqrt, log, log2, sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -60,7 +60,9 @@ class Series(NamedTuple):
         terms, m = np.zeros(size), len(self.head)
         terms[:m] = self.head[:size]
         end = int(min(size, self.reach))
-        terms[m:end] = self.last * self.ratio ** np.arange(max(end - m, 0))
+        if end > m:
+            terms[m] = self.last
+            terms[m:end] = filtered([1.0], self.ratio, terms[m:end])
         return terms
 
     def convolved(self, g: np.ndarray, size: int) -> np.ndarray:
@@ -90,8 +92,7 @@ def solve(stations: list[tuple[float, np.ndarray]], Z: float, N: np.ndarray):
     """Throughput (over N) and mean numbers (stations first) at populations `N` >= 1.
 
     `stations` are pairs of a positive demand and the capacities with 1, 2, .. present, the last one
-    holding from there on. Raises ValueError where that would take long, and ArithmeticError where N
-    is too unlikely at every rate: throughput collapses, and either N or nearly none are stuck.
+    holding from there on. Raises ValueError where that would take long.
     """
     unit = max([Z, *(d / c.min() for d, c in stations)])
     seconds = [np.maximum(d / c / unit, NOTHING) for d, c in stations]  # per completion, by number
@@ -100,33 +101,65 @@ def solve(stations: list[tuple[float, np.ndarray]], Z: float, N: np.ndarray):
     s = min([top / (Z / unit + sum(t[0] for t in seconds)), *(1 / t[-1] for t in seconds)])
     step = 0  # a guess; then a rate at which tails do not grow much; then any
     while True:
-        few = np.minimum(N[left], top)
+        inside = np.minimum(N, top)
         series = [_series(s * t, top) for t in seconds]
         thinking = _thinking(s * Z / unit, top)
-        order, apart = _order(series, len(few))
-        work += _work(series, thinking, order, len(few), top)
+        order, apart = _order(series, len(N))
+        work += _work(series, thinking, order, len(N) * (apart is not None), top)
         feasible("N", top, top * PRODUCTS / work, "with these stations it takes too many products")
-        here, before, numbers = _at_rate(series, thinking, order, apart, few)
-        at = np.minimum(here, before) > LEAST
-        into = np.flatnonzero(left)[at]
-        X[into] = s * (before[at] / here[at])
+        here, before, numbers = _at_rate(series, thinking, order, apart, inside)
+        at = left & (np.minimum(here, before) > LEAST)
+        np.multiply(s, np.divide(before, here, where=at, out=before), where=at, out=X)
         for k, number in numbers:
-            Q[k, into] = number[at] / here[at]
-        left[into] = False
+            np.divide(number, here, where=at, out=Q[k])
+        left &= ~at
         if not left.any():
             return X / unit, Q
         largest = int(N[left].max())
         step = 1 if largest < top else step + 1
         if step > 2:
-            raise ArithmeticError(f"N = {top} is too unlikely at any rate: throughput collapses")
+            X[left], Q[:, left] = _collapsed(seconds, Z / unit, N[left])
+            return X / unit, Q
         top = largest
         s = _rate(seconds, Z / unit, top, GROWTH if step == 1 else inf)
 
 
+def _collapsed(seconds: list[np.ndarray], Z: float, N: np.ndarray):
+    """As `solve`, where populations are too unlikely at any rate: at a station that gets slower by
+    being crowded nearly all are stuck, or hardly any, and seldom a number in between.
+
+    All the rest of the network is one station, as fast with n customers as the rest is when it is
+    closed with n (Chandy, Herzog and Woo 1975, which is exact); how many are at either of the two
+    is a birth and death process, in numbers that keep their exponents apart.
+    """
+    slowing = [k for k, t in enumerate(seconds) if (np.diff(t) > 0).any()]
+    if not slowing:
+        raise ArithmeticError(f"N is {N.max()}: too unlikely at any rate")
+    k = max(slowing, key=lambda k: len(seconds[k]))
+    top, rest = int(N.max()), [(1.0, 1 / t) for j, t in enumerate(seconds) if j != k]
+    most = PRODUCTS / (FILTER * len(N) * (1 + len(seconds)))
+    feasible(
+        "N", top, most, f"throughput collapses, and {len(N)} populations are solved one by one"
+    )
+    n = np.arange(top + 1)
+    X_rest, Q_rest = solve(rest, Z, n[1:]) if rest else (n[1:] / Z, np.zeros((0, top)))
+    Q_rest = np.concatenate([np.zeros((len(rest), 1)), Q_rest], axis=1)
+    each = np.concatenate([seconds[k], np.full(max(top - len(seconds[k]), 0), seconds[k][-1])])
+    X, Q = np.empty(len(N)), np.empty((len(seconds), len(N)))
+    for i, total in enumerate(N.tolist()):
+        P = _normalised(products(each[:total] * X_rest[:total][::-1]))
+        X[i], Q[k, i] = P[1:] @ (1 / each[:total]), P @ n[: total + 1]
+        Q[np.arange(len(seconds)) != k, i] = Q_rest[:, : total + 1] @ P[::-1]
+    return X, Q
+
+
 def _order(series: list[Series], populations: int) -> tuple[list[int], int | None]:
-    """Stations in the order in which they are convolved, and the one that is kept apart."""
+    """Stations in the order in which they are convolved, and the one that is kept apart, which
+    spares nothing where all are filters.
+    """
     order = sorted(range(len(series)), key=lambda k: -series[k].reach)
-    few = order and populations <= max(16, len(series[order[0]].head) // 4)
+    head = len(series[order[0]].head) if order else 0
+    few = any(len(f.head) for f in series) and populations <= max(16, head // 4)
     return (order[1:], order[0]) if few else (order, None)
 
 
@@ -152,12 +185,9 @@ def _at_rate(series, thinking, order, apart: int | None, N: np.ndarray):
     what gives the mean number there, times the probability of N.
     """
     size = int(N.max()) + 1
-    base = thinking
     fixed = [k for k in order if not len(series[k].head)]
     varying = [k for k in order if len(series[k].head)]
-    for k in fixed:
-        base = series[k].convolved(base, size)
-    P = base
+    P = base = _filtered_by_all([series[k] for k in fixed], thinking, size)
     for k in varying:
         P = series[k].convolved(P, size)
     alone = series[apart].terms(size) if apart is not None else np.ones(1)
@@ -165,23 +195,41 @@ def _at_rate(series, thinking, order, apart: int | None, N: np.ndarray):
     def at(y: np.ndarray, n: np.ndarray, terms: np.ndarray = alone) -> np.ndarray:
         """What is convolved with the series that is kept apart, at n of 0 or more."""
         if apart is None:
-            return np.concatenate([y, np.zeros(size - len(y))])[n]
+            return (y if len(y) == size else np.concatenate([y, np.zeros(size - len(y))]))[n]
         parts = ((y[: i + 1], terms[max(i + 1 - len(y), 0) : i + 1]) for i in n.tolist())
         return np.array([some @ others[::-1] for some, others in parts])
 
     def numbers() -> Iterator[tuple[int, np.ndarray]]:
-        found: dict[float, np.ndarray] = {}  # equal stations are one work
+        ratios = {series[k].ratio: np.zeros(0) for k in fixed}  # equal stations are one work
+        if apart is None and len(N) == 1:  # a polynomial gives one population sooner
+            sums = polynomials(P[: N[0]][::-1], np.array(list(ratios)))
+            ratios = dict(zip(ratios, sums[:, None], strict=True))
+        else:
+            for r in ratios:
+                ratios[r] = at(Series(np.zeros(0), 1.0, r).convolved(P, size), N - 1)
         for k in fixed:
-            r = series[k].ratio
-            if r not in found:
-                found[r] = r * at(Series(series[k].head, 1.0, r).convolved(P, size), N - 1)
-            yield k, found[r]
+            yield k, series[k].ratio * ratios[series[k].ratio]
         for k, rest in _without(base, series, varying, size):
             yield k, at(series[k].number(rest, size), N)
         if apart is not None:
             yield apart, at(P, N, np.arange(size) * alone)
 
     return at(P, N), at(P, N - 1), numbers()
+
+
+def _filtered_by_all(series: list[Series], g: np.ndarray, size: int) -> np.ndarray:
+    """`g` convolved with series that are tails only, the longest of them first."""
+    from scipy.signal import sosfilt
+
+    if not series:
+        return g
+    sections = [[f.last, 0, 0, 1, -f.ratio, 0] for f in series]
+    end = int(min(size, len(g) + 2 * series[0].reach))
+    while True:  # as far as there are terms that count
+        y = sosfilt(sections, np.concatenate([g, np.zeros(end)])[:end])
+        if end == size or y[-1] <= NOTHING:
+            return _trimmed(y)
+        end = min(size, 2 * end)
 
 
 def _without(g: np.ndarray, series: list[Series], among: list[int], size: int):
@@ -264,6 +312,15 @@ def filtered(b: list[float], ratio: float, g: np.ndarray) -> np.ndarray:
     from scipy.signal import lfilter
 
     return lfilter(b, [1.0, -ratio], g)
+
+
+def polynomials(p: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """p_0 + p_1 x + p_2 x^2 + ... at every x; in rows of a square, so that few powers do."""
+    m = isqrt(len(p)) + 1
+    square = np.zeros(m * m)
+    square[: len(p)] = p
+    place = np.arange(m)[:, None]
+    return ((square.reshape(m, m) @ x**place) * x ** (m * place)).sum(0)
 
 
 def _rate(seconds: list[np.ndarray], Z: float, N: int, growth: float) -> float:

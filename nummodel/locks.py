@@ -271,7 +271,7 @@ def _scaled(t: np.ndarray, m) -> tuple[Any, np.ndarray]:
 def _one_by_one(t: np.ndarray) -> Iterator[np.ndarray]:
     """The grants of 1, 2, .. N locks together, as far as floats hold them; those of one are `t`."""
     place = np.arange(len(t) + 1.0).reshape(-1, *(1,) * (t.ndim - 1))
-    G, before = np.where(place == 0, np.full(t.shape[1:], 1e-290), 0.0), 1 / t.max(axis=0)
+    G, before = np.where(place == 0, np.ones(t.shape[1:]), 0.0), 1 / t.max(axis=0)
     for m in range(1, len(t) + 1):
         x, power = _scaled(t, m)
         G, before = G * (x / before) ** place, x
@@ -280,6 +280,7 @@ def _one_by_one(t: np.ndarray) -> Iterator[np.ndarray]:
         if not (np.isfinite(G) & (G > 0)).all():
             return
         yield G[1:] / G[:-1] / x / m
+        G = G / np.sqrt(G.min(axis=0)) / np.sqrt(G.max(axis=0))  # amid what floats hold
 
 
 @station

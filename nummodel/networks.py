@@ -131,9 +131,8 @@ def solve(stations: Sequence[Station], N, Z=0.0) -> Solution:
     Raises ValueError, naming the argument, for what is no network or no population, and
     ArithmeticError rather than give a figure that fails its own check: numbers at the stations and
     thinking that do not add up to N, a throughput above a station's capacity, or throughputs of
-    several classes that contradict those of one customer fewer. Also refused so, with thousands of
-    customers: a station that slows down so much that all of them may be found stuck there for ages
-    or nearly none, and hardly ever anything between.
+    several classes that contradict those of one customer fewer. A ValueError that names N also
+    refuses, before it begins, what would take longer than some seconds.
     """
     D, Z, several = _network(stations, Z)
     if several:

@@ -252,6 +252,59 @@ def test_fewest_shards_is_the_fewest():
         assert at[0] <= share < at[1]
 
 
+@pytest.mark.parametrize("w", [0.0, 1e-9, 1e-3, 0.05, 0.4, 0.9, 1.0])
+def test_a_reader_writer_lock_term_by_term(w):
+    """The sum of q^j/j, up to more terms than are added up one by one."""
+    n = [1, 2, 63, 64, 65, 66, 200, 30_000]
+    with mp.workdps(30):
+        q = 1 - mp.mpf(w)
+        sums = np.cumsum([mp.mpf(0), *(q**j / j for j in range(1, 30_000))])
+        exact = [float(w * (1 + sums[k - 1]) + q**k / k) for k in n]
+    assert locks.shared_grant(n, 1.0, w) == pytest.approx(exact, rel=1e-13)
+
+
+def test_a_reader_writer_lock_of_a_billion():
+    """Readers who are always there: the sum of 1/j is the logarithm and Euler's constant."""
+    n, w = 10**9, 1e-15
+    sum_of_all = float(mp.log(n - 1) + mp.euler)
+    assert locks.shared_grant(n, 1.0, w) == pytest.approx(w * (1 + sum_of_all) + 1e-9, rel=1e-9)
+
+
+@pytest.mark.parametrize("name", ["queue", "ticket", "tas", "cohort"])
+def test_a_hand_over_across_nodes_is_given_and_no_shorter_than_one_inside(name):
+    grant = {
+        "queue": locks.queue_grant,
+        "ticket": locks.ticket_grant,
+        "tas": locks.tas_grant,
+        "cohort": locks.cohort_grant,
+    }[name]
+    for wrong in ({"h": 0.5}, {"h": [0.0, 0.5], "h_remote": 0.4}):
+        with pytest.raises(ValueError, match=r"^h_remote is 0.*, expected at least h, 0.5"):
+            grant(50, 1.0, nodes=8, **wrong)
+    assert grant(1, 1.0, 0.5) == pytest.approx(1.5)  # one node has no other
+    assert grant(1, 1.0, nodes=8) == pytest.approx(1.0)  # and free is free
+
+
+def test_grants_that_floats_hardly_hold():
+    """Nobody waits for what takes no time, and all wait for what takes ages."""
+    short = locks.solve(lambda n: 1e-149, 3, 1.0)
+    assert short.X == pytest.approx(3.0) and short.Q == pytest.approx(3e-149, rel=1e-12, abs=0)
+    long = locks.solve(lambda n: 1e149, [1, 3], 1.0)
+    assert long.X == pytest.approx([1e-149] * 2, rel=1e-12, abs=0)
+    assert long.share == pytest.approx(1.0)
+
+
+def test_shards_one_after_the_other_are_those_that_powers_make():
+    growing = [lambda n: 1 + 0.02 * n, lambda n: 1 / n, lambda n: np.array([1.0, 1 + 0.1 * n])]
+    for grant in growing:
+        for m in (1, 7, 23):
+            at = locks.solve(locks.sharded_grant(grant, m, 40), 40, 20.0).share
+            before = locks.solve(locks.sharded_grant(grant, max(m - 1, 1), 40), 40, 20.0).share
+            fewest = locks.fewest_shards(grant, 40, 20.0, at * (1 + 1e-12))
+            assert np.all(fewest <= m) and np.all((fewest == m) | (before <= at * (1 + 1e-9)))
+            assert np.shape(fewest) == np.shape(at)
+
+
 # --- arrays and bad input ---------------------------------------------------------------------
 
 
@@ -264,6 +317,12 @@ def test_a_grid_is_its_points():
         alone = locks.solve(one, int(N[i, 0, 0]), 12.0)
         assert isinstance(alone.X, float)
         assert grid.X[i, j, k] == pytest.approx(alone.X, rel=1e-12)
+
+
+def test_a_whole_number_is_one_however_it_is_written():
+    shards = locks.sharded_grant(lambda n: float(n), 3, np.int64(5))
+    assert shards(5.0) == shards(np.int64(5)) == shards(5)
+    assert locks.sharded_grant(lambda n: float(n), 3, 5.0)(5) == shards(5)
 
 
 def test_edges():
@@ -279,6 +338,36 @@ def test_edges():
         (lambda: locks.solve(lambda n: 1.0, 2.5, 1.0), "N is 2.5"),
         (lambda: locks.solve(lambda n: 1.0, 2, -1.0), "Z is -1.0"),
         (lambda: locks.solve(lambda n: 1.0, 2, 1.0, c=0), "c is 0"),
+        (lambda: locks.solve(lambda n: 1.0, 10**9, 1.0), "N is 1,000,000,000, expected at"),
+        (
+            lambda: locks.solve(lambda n: np.ones(10**5), 2000, 1.0),
+            "N is 2,000, expected at most 1",
+        ),
+        (lambda: locks.solve(lambda n: 1e-320, 3, 1.0), "grant is 1e-320"),
+        (lambda: locks.solve(lambda n: None, 3, 1.0), "grant is None"),
+        (lambda: locks.solve(lambda n: np.ones(3), [1, 2], 1.0), r"grant \(3,\), N \(2,\)"),
+        (lambda: locks.solve(1.0, 3, 1.0), "grant is 1.0, expected a function"),
+        (lambda: locks.sharded_grant(lambda n: 1.0, 3, 5)(0), "n is 0"),
+        (lambda: locks.sharded_grant(lambda n: 1.0, 3, 5)(6), "n is 6, .* at most 5"),
+        (lambda: locks.sharded_grant(lambda n: 1.0, 3, 5)("5"), "n is '5'"),
+        (lambda: locks.sharded_grant(lambda n: 1.0, 3, 0), "N is 0"),
+        (lambda: locks.sharded_grant(lambda n: 1.0, 3, "5"), "N is '5'"),
+        (lambda: locks.sharded_grant(lambda n: 1.0, 3, 5.5), "N is 5.5"),
+        (lambda: locks.sharded_grant(lambda n: 1.0, 999, 15_000), "N is 15,000, expected at"),
+        (
+            lambda: locks.fewest_shards(lambda n: 1.0, 5000, 1.0, 0.1),
+            "N is 5,000, expected at most",
+        ),
+        (lambda: locks.fewest_shards(lambda n: 1.0, 0, 1.0, 0.1), "N is 0"),
+        (lambda: locks.switch_break_even(0, 8, 1.0, 1.0), "N is 0"),
+        (lambda: locks.switch_break_even(4, 8, 1.0, 0.0), "S is 0"),
+        (lambda: locks.switch_break_even(5000, 8, 1.0, 1.0), "N is 5,000, expected at most 1,000"),
+        (lambda: locks.delegated(4, 1.0, 0.0, 0.0), r"S \+ h is 0"),
+        (lambda: locks.queue_grant([1, 2], [1.0, 2.0, 3.0]), r"n \(2,\), S \(3,\)"),
+        (lambda: locks.queue_grant([], 1.0), "n is empty"),
+        (lambda: locks.queue_grant("5", 1.0), "n is '5'"),
+        (lambda: locks.queue_grant(1, 1e101), "S is 1e.101, .* at most 1e.100"),
+        (lambda: locks.queue_grant(10**10, 1.0), "n is 10000000000, .* at most 1e.09"),
         (lambda: locks.solve(lambda n: np.nan, 2, 1.0), "grant"),
         (lambda: locks.solve(lambda n: -1.0, 2, 1.0), "grant"),
         (lambda: locks.queue_grant(0, 1.0), "n is 0"),

@@ -428,15 +428,45 @@ def test_a_station_that_is_full_for_good_sets_the_pace(N):
     assert found.Q[1] == pytest.approx(0.15 / 0.85, rel=1e-9)
 
 
-def test_capacity_that_falls_over_the_whole_length():
+@pytest.mark.parametrize(
+    "slope, N, Z",
+    [
+        (1e-5, 20_000, 5000.0),
+        (1e-4, 20_000, 5000.0),  # all are stuck, and nobody knows a rate at which they would be
+        (1e-3, 6000, 7500.0),  # all are stuck, or hardly any
+        (1e-3, 6000, 7000.0),
+        (1e-2, 3000, 3100.0),
+    ],
+)
+def test_capacity_that_falls_over_the_whole_length(slope, N, Z):
     """Against the recursion of the machine repairman, which knows no series."""
-    for N in (3000, 20_000):
-        slower = load_dependent(1.0, 1 / (1 + 1e-5 * np.arange(N)))
-        truth = locks.solve(lambda n: 1 + 1e-5 * (n - 1), N, 5000.0)
-        for asked in (N, [1, 50, N]):
-            found = solve([slower], asked, Z=5000.0)
-            assert np.ravel(found.X)[-1] == pytest.approx(truth.X, rel=1e-10)
-            assert np.ravel(found.Q)[-1] == pytest.approx(truth.Q, rel=1e-10)
+    slower = load_dependent(1.0, 1 / (1 + slope * np.arange(N)))
+    some = [1, N // 3, N - 1, N]
+    truth = locks.solve(lambda n: 1 + slope * (n - 1), some, Z)
+    for asked in (some, N):
+        found = solve([slower], asked, Z)
+        first = -np.size(asked)
+        assert np.ravel(found.X) == pytest.approx(truth.X[first:], rel=1e-9)
+        assert np.ravel(found.Q) == pytest.approx(truth.Q[first:], rel=1e-9)
+
+
+@pytest.mark.parametrize("N", [4800, [200, 4800, 6000]])
+def test_a_collapse_among_other_stations(N):
+    """A delay is think time, wherever it is; and several queues are one that is as fast as all."""
+    slower = load_dependent(1.0, 1 / (1 + 1e-3 * np.arange(6000)))
+    others = [queue(0.4, servers=2), queue(0.3)]
+    found = solve([slower, *others, delay(3000.0)], N, Z=3000.0)
+    again = solve([others[1], slower, others[0]], N, Z=6000.0)
+    assert found.X == pytest.approx(again.X, rel=1e-9)
+    assert found.Q[0] == pytest.approx(again.Q[1], rel=1e-9)
+    assert found.Q[2] == pytest.approx(again.Q[0], rel=1e-9)
+    rest = solve(others, np.arange(1, 6001), Z=6000.0).X
+    grants = np.concatenate([[1.0], 1 + 1e-3 * np.arange(1, 6000)])
+    for i, n in enumerate(np.ravel(N)):
+        steps = np.log(grants[:n]) + np.log(rest[:n][::-1])
+        weights = np.concatenate([[0.0], np.cumsum(steps)])
+        p = np.exp(weights - weights.max())
+        assert np.ravel(found.X)[i] == pytest.approx(p[1:] @ (1 / grants[:n]) / p.sum(), rel=1e-9)
 
 
 @pytest.mark.parametrize("N", [100_000, 1_000_000])
@@ -496,6 +526,18 @@ def test_a_demand_of_nearly_nothing_holds_nobody_up(N):
 def test_what_floats_or_patience_do_not_hold_is_refused(wrong, named):
     with pytest.raises(ValueError, match=named):
         wrong()
+
+
+def test_an_approximation_does_not_depend_on_units_of_time():
+    """Each class may have its own, however long: demands of nothing settle, too."""
+    D, N, Z = np.array([[0.1, 0.3], [0.2, 0.05], [0.0, 0.1]]), (10, 15), np.array([1.0, 0.0])
+    plain = schweitzer([queue(d) for d in D], N, Z)
+    unit = np.array([1e-290, 1e90])
+    other = schweitzer([queue(d * unit) for d in D], N, Z * unit)
+    assert other.X * unit == pytest.approx(plain.X, rel=1e-12)
+    assert other.Q == pytest.approx(plain.Q, rel=1e-12)
+    with pytest.raises(ArithmeticError, match="add up to N"):  # a rate that floats do not hold
+        schweitzer([delay([5e-324, 1e33]), queue([5e-324, 0.03])], (40, 560))
 
 
 def test_an_approximation_says_so_where_it_is_shown():
@@ -621,6 +663,9 @@ def test_an_open_station_next_to_full(c):
         (lambda: networks.solve([networks.queue(1.0)], 1e300), "N is"),
         (lambda: networks.solve([networks.queue(1.0)], 3, Z="x"), "Z is 'x'"),
         (lambda: networks.open_network([networks.queue(1.0)], "x"), "lamda is 'x'"),
+        (lambda: operational.little_population(X="5", R=1.0), "X is '5'"),
+        (lambda: operational.demand(X=None, c=1, rho=0.5), "X is None"),
+        (lambda: operational.full_throughput(X=1.0, rho=1.5), "rho is 1.5"),
         (lambda: operational.asymptotic_throughput_max(N=-1, D=1, D_max=1, Z=0), "N is -1"),
         (lambda: operational.balanced_response_max(N=3, D=-1, D_max=1, Z=0), "D is -1"),
     ],
@@ -630,12 +675,19 @@ def test_arguments_that_are_no_numbers_are_named(wrong, name):
         wrong()
 
 
-def test_a_collapse_with_two_likely_ends_is_refused():
-    """Each of thousands of waiters slows the station by a thousandth: all are stuck, or none."""
-    slowing = networks.load_dependent(1.0, 1 / (1 + 0.001 * np.arange(6000)))
-    with pytest.raises(ArithmeticError, match="throughput collapses"):
-        networks.solve([slowing], 6000, Z=7500.0)
-    assert networks.solve([slowing], 1000, Z=1250.0).exact
+@pytest.mark.parametrize(
+    "law, given",
+    [
+        (operational.interactive_response, {"N": 20, "X": 8.0, "Z": 4.0}),  # more than N/Z
+        (operational.utilisation, {"X": 50.0, "D": 0.04, "c": 1}),  # twice the time there is
+        (operational.full_throughput, {"X": 0.0, "rho": 0.0}),
+        (operational.saturation, {"D": 0.0, "D_max": 0.0, "Z": [1.0, 0.0]}),
+    ],
+)
+def test_figures_that_contradict_each_other_are_refused(law, given):
+    named = ".*".join(f"{n} = {np.ravel(v)[-1]:g}" for n, v in given.items())
+    with pytest.raises(ArithmeticError, match=f"^{law.__name__} comes out as .*cannot be.*{named}"):
+        law(**given)
 
 
 def test_a_solution_shows_its_stations_and_the_fullest():

@@ -58,3 +58,19 @@ def test_the_usl_grows_again_by_no_population():
     """Its peak is unique: the slope changes sign once."""
     slope = np.diff(LAWS["usl"](N=np.geomspace(1, 1e6, 4000), X1=1, sigma=0.02, kappa=1e-5))
     assert (np.diff(np.sign(slope)) != 0).sum() == 1
+
+
+@pytest.mark.parametrize("derive", [speedup, optimum, ceiling])
+@pytest.mark.parametrize("wrong", ["usl", None, [1], {}, 1.0])
+def test_only_laws_have_a_speedup_a_peak_and_a_ceiling(derive, wrong):
+    with pytest.raises(ValueError, match=r"^law is .*, expected a Formula"):
+        derive(wrong)
+
+
+def test_a_law_is_given_numbers_that_go_together():
+    law = LAWS["linear"]
+    for wrong, named in (({"N": "5"}, "N is '5'"), ({"X1": None}, "X1 is None")):
+        with pytest.raises(ValueError, match=named):
+            law(**{"N": 1.0, "X1": 1.0} | wrong)
+    with pytest.raises(ValueError, match=r"N \(2,\), X1 \(3,\)"):
+        law(N=[1.0, 2.0], X1=[1.0, 2.0, 3.0])

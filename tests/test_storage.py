@@ -125,6 +125,18 @@ def test_uneven_spread_and_nobody():
     assert nobody.X == 0 and np.isnan(nobody.R) and nobody.rho == 0
 
 
+@pytest.mark.parametrize("r", [0.0, 0.4, 1.0])
+def test_nodes_that_have_no_processor_do_not_matter(r):
+    few, many = (storage.ramdisk(3, **DISK, nodes=q, r=r) for q in (3, 50))
+    assert many == pytest.approx(few, rel=1e-12)
+
+
+def test_a_response_next_to_a_long_think_time_is_not_lost():
+    """R is summed up, and not what N/X leaves of Z: the copy alone here."""
+    disk = {"S": 0.0, "t_local": 1e-6, "t_remote": 3e-6, "nodes": 1}
+    assert storage.ramdisk(2, 1e15, **disk, held=0.0).R == pytest.approx(1e-6, rel=1e-12)
+
+
 def test_a_grid_is_its_points():
     N, r = np.array([[3], [9]]), np.array([0.0, 0.4, 1.0])
     grid = storage.ramdisk(N, **DISK, nodes=3, r=r)
@@ -250,6 +262,16 @@ def test_unused_cycles_of_many_samples():
         (lambda: storage.devices(-1.0), "S is -1.0"),
         (lambda: storage.devices(1.0, m=0), "m is 0"),
         (lambda: storage.devices(np.nan), "S is nan"),
+        (lambda: storage.devices([[1.0]]), "S is"),
+        (lambda: storage.devices(1.0, m=10**9), "m is 1000000000, .* at most 100,000"),
+        (lambda: storage.saturation_depth(None), "stations"),
+        (lambda: storage.saturation_depth([networks.delay(0.0)]), "stations .* Z is 0"),
+        (lambda: storage.iops([], 1.0, 2.0), "N is empty"),
+        (lambda: storage.ramdisk(10**4, **DISK, nodes=5000, r=0.5), "nodes is 5,000, .* most 64"),
+        (lambda: storage.ramdisk(4, **(DISK | {"S": 1e100})), r"S \+ t_local .* is 1e.100"),
+        (lambda: storage.ramdisk(np.ones(9000), **DISK), "terms of all systems"),
+        (lambda: storage.interrupt_load(1.0, 1.0, [0, [1]], 4), "cpu is"),
+        (lambda: storage.interrupt_load(1.0, 1.0, 0, 10**9), "c is 1000000000, .* at most 100,000"),
         (lambda: storage.devices(1.0, m=2.5), "m is 2.5"),
         (lambda: storage.devices(1.0, m=[1, 2]), "m is .*expected a whole number"),
         (lambda: storage.devices(1.0, servers=0), "servers is 0"),
