@@ -703,3 +703,27 @@ def test_repeated_loads_are_folded_without_a_difference(weights):
         assert one.interval(name) == pytest.approx(other.interval(name), rel=1e-6), name
     ours, theirs = (f.predict([3.0, 500])[["low", "high"]].to_numpy() for f in (one, other))
     assert ours == pytest.approx(theirs, rel=1e-6)
+
+
+def coverage_of_relative_weights(n, noise):
+    """Of the interval of a straight line's slope, for the textbook's formulas and normal errors."""
+    N = np.arange(1.0, n + 1)
+    X = N * (1 + noise * np.random.default_rng(3).standard_normal((20_000, n))).clip(0.05)
+    weight = np.sum((N / X) ** 2, axis=1)
+    slope = np.sum(N / X, axis=1) / weight
+    squares = np.sum((1 - slope[:, None] * N / X) ** 2, axis=1)
+    error = np.sqrt(F.ppf(0.95, 1, n - 1) * squares / (n - 1) / weight)
+    return np.mean(np.abs(slope - 1) <= error)
+
+
+@pytest.mark.parametrize("n", [5, 7, 16, 64, 256])
+@pytest.mark.parametrize("noise", [0.01, 0.02, 0.05, 0.1, 0.15])
+def test_relative_weights_are_warned_of_where_they_hold_less_than_they_say(n, noise):
+    """The more points, the sooner: a shift of 1/X^2 does not become smaller with them."""
+    N = np.arange(1.0, n + 1)
+    X = N * (1 + noise * np.where(N % 2, 1, -1))
+    found = remarks(fit(LAWS["linear"], {"N": N, "X": X}, "relative"))
+    warned = any("less often than they say" in remark for remark in found)
+    covered = coverage_of_relative_weights(n, noise)
+    assert warned or covered > 0.933
+    assert covered < 0.948 or not warned
