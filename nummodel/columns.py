@@ -3,6 +3,7 @@
 import re
 import shlex
 from collections.abc import Iterable
+from functools import cache
 from itertools import islice
 from pathlib import Path
 
@@ -29,9 +30,11 @@ WORDS = {
     "load population customers sessions terminals streams jobs parallelism",
 }
 COUNTED = "ops operations req requests tx txn transactions queries messages commits mb gb".split()
+KINDS = {word: kind for kind, words in reversed(WORDS.items()) for word in words.split()}
 PER_TIME = "s sec second seconds ms us ns min minute h hour".split()
 
 
+@cache
 def kind(name: str) -> str:
     """What a column holds, by its name: a kind of `WORDS`, or "" where the name says nothing.
 
@@ -41,7 +44,7 @@ def kind(name: str) -> str:
     words = _words(name)
     if not words:
         return "run"  # as the column without a name, which pandas writes for row numbers
-    said = {k for k, known in WORDS.items() if set(words) & set(known.split())}
+    said = {KINDS.get(word) for word in words}
     if "other" in said:
         return "other"
     after = [words[i + 1] for i, word in enumerate(words[:-1]) if word == "per"]

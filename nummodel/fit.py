@@ -20,6 +20,9 @@ from nummodel.nomenclature import quantity
 if TYPE_CHECKING:
     import pandas as pd
 
+#: Loads at most for which the interval of a new measurement is searched for; fewer of many points.
+MANY = 100
+
 
 def fit(
     law: Formula,
@@ -110,6 +113,20 @@ class Fit(Measured):
     def w(self) -> np.ndarray:
         """What the squared residuals are multiplied by."""
         return self.times * (self.X**-2.0 if self.weights == "relative" else 1.0)
+
+    @cached_property
+    def folded(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+        """Loads, results and weights with the same squares at any curve, but for the fourth: many
+        measurements at a load are as good as their mean.
+        """
+        N, place = np.unique(self.N, return_inverse=True)
+        if 2 * len(N) > len(self.N) or any(map(np.ndim, self.known.values())):
+            return self.N, self.X, self.w, 0.0
+        w = np.bincount(place, self.w)
+        X = np.log(self.X) if self.log else self.X
+        mean = np.bincount(place, self.w * X) / w
+        left = float(self.w @ (X - mean[place]) ** 2)
+        return N, np.exp(mean) if self.log else mean, w, left
 
     @property
     def dof(self) -> int:
@@ -240,23 +257,37 @@ class Fit(Measured):
         """The curve with the interval for a new measurement (low, high); one row per N.
 
         The error of a new measurement is that of the points fitted. With weights of your own, give
-        those of the new points; without them there is no interval (NaN). The error is added to
-        each side of the curve's interval in squares, which is exact for a straight line and keeps
-        the sides apart elsewhere (Zou and Donner 2008). Never below zero.
+        those of the new points; without them there is no interval (NaN). The interval holds the
+        measurements that could be added to the points fitted at a cost below the F threshold, which
+        is exact for a straight line. Never below zero.
+
+        Of more than `MANY` loads, the intervals of as many are searched for, and those between
+        follow by interpolation, unless you gave weights.
         """
-        frame = self.curve(N, level)
-        value, low, high = (frame[c].to_numpy() for c in ("value", "low", "high"))
+        import pandas as pd
+
+        N = np.atleast_1d(np.asarray(N, dtype=float))
+        if not (N > 0).all():
+            raise ValueError(f"predict: {self.law.quantities[0]} must be positive")
+        self.without_columns("predict")
+        at, place = np.unique(N, return_inverse=True)
+        many = int(np.clip(10**5 // len(self.folded[0]), 20, MANY))
+        if weight is not None:
+            at, place = N, np.arange(len(N))
+        elif len(at) > many:
+            share = np.linspace(0, 1, many // 2)
+            even = np.searchsorted(at, at[0] * (at[-1] / at[0]) ** share).clip(0, len(at) - 1)
+            at = np.unique(np.append(at[even], np.quantile(at, share, method="nearest")))
+        curve, value = self.at(at), self.at(N)
         if weight is None:
-            weight = {"relative": value**-2.0, "given": np.nan}.get(self.weights, 1.0)
-        error = profile.quantile(level, self.dof) * np.sqrt(self.variance / np.asarray(weight))
-        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-            if self.log:
-                low = value * np.exp(-np.hypot(np.log(value / low), error))
-                high = value * np.exp(np.hypot(np.log(high / value), error))
-            else:
-                low = np.maximum(value - np.hypot(value - low, error), 0.0)
-                high = value + np.hypot(high - value, error)
-        return frame.assign(low=low, high=high)
+            weight = {"relative": curve**-2.0, "given": np.nan}.get(self.weights, 1.0)
+        weight = np.broadcast_to(np.asarray(weight, dtype=float), at.shape)
+        low, high = profile.interval(self, profile.observation(self, at, weight), level)
+        if len(at) < len(np.unique(N)):
+            low, high = (value * np.interp(np.log(N), np.log(at), e / curve) for e in (low, high))
+        else:
+            low, high = low[place], high[place]
+        return pd.DataFrame({"N": N, "value": value, "low": low, "high": high})
 
     def peak(self) -> tuple[float, float] | None:
         """N and X of the highest throughput at any N >= 1; None for a curve that goes on rising, or

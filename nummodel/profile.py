@@ -6,6 +6,7 @@ Holding it at a value and fitting the rest gives the squares that this value cos
 holds the values whose cost stays below the F threshold (Bates and Watts 1988, chapter 6).
 """
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -32,7 +33,7 @@ class Target(NamedTuple):
     `value` is its estimate, `given` what else the law has to be told, both with a row for each
     value asked for at once; `free` is what is left to fit, from `start` on. An `inverse` one may be
     infinite, and is searched for by its reciprocal. `other` is the same quantity where it follows
-    another formula.
+    another formula. With a `weight` it is no argument, but a new measurement of that weight.
     """
 
     law: Formula
@@ -43,6 +44,7 @@ class Target(NamedTuple):
     start: dict[str, Any]
     inverse: bool = False
     other: "Target | None" = None
+    weight: np.ndarray | None = None
 
 
 def of(fit: "Fit", name: str) -> Target:
@@ -92,7 +94,7 @@ def shapes(fit: "Fit") -> tuple[str, ...]:
     if np.isinf(peak(fit)):
         points = grid(fit.law, fit.law.quantities[1:], {"N": fit.N}, fit.X)
         values: dict[str, Any] = {n: mesh.ravel()[:, None] for n, mesh in points.items()}
-        loads = np.append(fit.N, FAR * fit.N.max())
+        loads = fit.N.max() * np.array([1.0, 1e3, FAR])
         X, slope = fit.law.jet(("N",))(**fit.values | values | {"N": loads})
         with np.errstate(all="ignore"):
             if not found or not np.any(loads * slope / X < -1e-9):
@@ -113,7 +115,7 @@ def _by_peak(fit: "Fit") -> Target:
         law = with_peak(fit.law, gone)
         targets.append(_target(fit, law, "N_opt", left, best)._replace(inverse=True))
         some = {n: mesh.ravel()[:, None] for n, mesh in points.items() if n != gone}
-        found = level(fit.law, gone, fit.values | some | {"N": np.unique(fit.N)})
+        found = level(fit.law, gone, fit.values | some | {"N": np.quantile(fit.N, [0, 0.5, 1])})
         if np.isfinite(found).all():
             break
     if 1 < N < np.inf:  # what makes the peak there has to be what was estimated
@@ -134,6 +136,13 @@ def height(fit: "Fit", N: np.ndarray) -> Target:
     return _target(fit, law, "X0", left, fit.at(N))._replace(given={"N0": N})
 
 
+def observation(fit: "Fit", N: np.ndarray, weight: np.ndarray) -> Target:
+    """A new measurement at each N. Adding it to the others costs what it differs from the curve by,
+    in units of its error, or less if the curve can give way.
+    """
+    return Target(fit.law, "X0", fit.at(N), {"N0": N}, fit.free, fit.values, weight=weight)
+
+
 def _target(fit: "Fit", law: Formula, name: str, free: tuple[str, ...], value) -> Target:
     left = tuple(n for n in free if n != name)
     start = fit.values if set(left) <= set(fit.values) else begin(fit.law, fit.values)
@@ -151,17 +160,31 @@ def begin(law: Formula, values: dict[str, Any]) -> dict[str, Any]:
     return dict(values) | {"u_opt": u, "d": np.maximum(values[way.gone] - first, 0.0)}
 
 
-def cost(fit: "Fit", target: Target, value: np.ndarray, row: np.ndarray) -> np.ndarray:
+def cost(
+    fit: "Fit", target: Target, value: np.ndarray, row: np.ndarray, everywhere: bool = True
+) -> np.ndarray:
     """F with 1 and `fit.dof` degrees of freedom, of holding row `row` of a target at `value`.
 
     What two quantities bend in two ways may have several minima: they are searched for from the
-    estimates and, unless the fit was told where to begin, from the best points of a coarse grid.
+    estimates and, if `everywhere` and the fit was not told where to begin, from the best points of
+    a coarse grid.
     """
-    given = fit.given | {n: v[row][:, None] for n, v in target.given.items()}
-    given |= {target.name: value[:, None]}
-    X = np.broadcast_to(fit.X, (len(row), len(fit.X)))
-    left = squares(target, given, X, fit.w, fit.log, target.start, everywhere=not fit.local)
-    return np.maximum(left - fit.rss, 0.0) / fit.variance
+    N, X, w, within = fit.folded
+    step = max(1, 10**5 // len(X))  # so that what is computed at a time stays small
+    if len(row) > step:
+        parts = [slice(i, i + step) for i in range(0, len(row), step)]
+        return np.concatenate([cost(fit, target, value[p], row[p], everywhere) for p in parts])
+    given = {n: np.atleast_1d(v) for n, v in fit.known.items()} | {fit.law.quantities[0]: N}
+    given |= {n: v[row][:, None] for n, v in target.given.items()}
+    X, w = (np.broadcast_to(v, (len(row), len(X))) for v in (X, w))
+    if target.weight is None:
+        given |= {target.name: value[:, None]}
+    else:  # one more point
+        N = np.column_stack([np.broadcast_to(N, X.shape), given.pop("N0")])
+        given |= {fit.law.quantities[0]: N}
+        X, w = np.column_stack([X, value]), np.column_stack([w, target.weight[row]])
+    left = squares(target, given, X, w, fit.log, target.start, everywhere and not fit.local)
+    return np.maximum(left + within - fit.rss, 0.0) / fit.variance
 
 
 def squares(
@@ -175,6 +198,8 @@ def squares(
         here[:, i] = start[name]
     if everywhere:
         one = {n: v[0] if np.ndim(v) == 2 else v for n, v in given.items()}
+        load = target.law.quantities[0]
+        one[load] = np.atleast_2d(given[load]).max(axis=0)  # that of a new measurement may differ
         points = grid(target.law, target.free, one, X[0])
     rss = descend(target.law, target.free, given, X, w, log, points, TRIES, here, 1e-7).rss
     if target.other is None:
@@ -195,12 +220,13 @@ def quantile(level: float, dof: int) -> float:
 
 
 def interval(fit: "Fit", target: Target, level: float) -> tuple[np.ndarray, np.ndarray]:
-    """Lower and upper ends, one a row of the target; NaN without points to spare.
+    """Lower and upper ends, one a row of the target; NaN without points to spare or a weight.
 
     A cost that never reaches the threshold before the bound of the range has its end there, which
     may be infinity.
     """
-    if np.isnan(quantile(level, fit.dof)) or not len(target.value):
+    unknown = target.weight is not None and np.isnan(target.weight).any()
+    if np.isnan(quantile(level, fit.dof)) or not len(target.value) or unknown:
         nothing = np.full(len(target.value), np.nan)
         return nothing, nothing
     low, high = quantity(target.name)[3:]
@@ -313,8 +339,6 @@ def _ends(fit: "Fit", target: Target, level: float, limits: list[np.ndarray]) ->
     """The lower ends of all intervals, then the upper ends. The first of the `limits` bounds the
     lower ends, the second the upper ends. For an inverse target all of these are reciprocals.
     """
-    from scipy.optimize.elementwise import find_root
-
     t, count = quantile(level, fit.dof), len(target.value)
     value = np.tile(target.value, 2)
     within = np.clip(value, *quantity(target.name)[3:])
@@ -322,37 +346,56 @@ def _ends(fit: "Fit", target: Target, level: float, limits: list[np.ndarray]) ->
         near = 1 / within if target.inverse else within
     least = np.tile(1 / _far(fit, target), 2) if target.inverse else np.full(2 * count, 1e-9)
     side, limit = np.repeat([-1, 1], count), np.concatenate(limits)
+    end = np.where(side * (limit - near) > 0, limit, near)
+    step = side * np.where(near == 0, least, 1e-3 * np.abs(near))
+    moved = within != value
 
-    def excess(value, row):
+    def excess(value, row, everywhere=True):
         row = row.astype(int) % count
         with np.errstate(divide="ignore", over="ignore"):
-            F = cost(fit, target, 1 / value if target.inverse else value, row)
+            F = cost(fit, target, 1 / value if target.inverse else value, row, everywhere)
         return np.sqrt(np.nan_to_num(F, nan=1e300, posinf=1e300)) - t
 
-    end = np.where(side * (limit - near) > 0, limit, near)
-    step = np.where(near == 0, least, 1e-3 * np.abs(near))
     rows = np.flatnonzero(end != near)
-    # An estimate beyond the range has been moved to its bound, which may be too far already.
-    moved = rows[within[rows] != value[rows]]
-    far = moved[excess(near[moved], moved) > 0] if len(moved) else moved
-    end[far] = near[far]
-    rows = np.setdiff1d(rows, far)
-    inner, outer = near.copy(), np.full(len(near), np.nan)
-    for _ in range(100):  # outwards, until a step costs too much
+    for beyond in (partial(excess, everywhere=False), excess):
+        # An estimate beyond the range has been moved to its bound, which may be too far already.
+        far = rows[moved[rows]]
+        far = far[beyond(near[far], far) > 0] if len(far) else far
+        on = np.setdiff1d(rows, far)
+        end[far] = near[far]
+        end[on] = _outwards(beyond, on, near[on], step[on], limit[on], t)
+        # Elsewhere than near the estimates a cheaper minimum may be, which has to be looked for.
+        rows = rows[end[rows] != limit[rows]]
+        rows = rows[excess(end[rows], rows) < -1e-6] if len(rows) and not fit.local else rows[:0]
         if not len(rows):
             break
-        low, high = np.minimum(near, limit)[rows], np.maximum(near, limit)[rows]
-        tried = np.clip(near[rows] + side[rows] * step[rows], low, high)
-        missing = excess(tried, rows)
-        outer[rows[missing > 0]] = tried[missing > 0]
+    return np.abs(end)  # a negative zero has the wrong infinity as its reciprocal
+
+
+def _outwards(excess, rows, near, step, limit, t: float) -> np.ndarray:
+    """Where `excess`, which is negative at each `near`, becomes zero on the way to its `limit`;
+    that, if it does not. Steps grow from `step` on.
+    """
+    from scipy.optimize.elementwise import find_root
+
+    end, inner, outer = limit.copy(), near.copy(), np.full(len(near), np.nan)
+    on = np.arange(len(near))
+    for _ in range(100):
+        if not len(on):
+            break
+        low, high = np.minimum(near, limit)[on], np.maximum(near, limit)[on]
+        tried = np.clip(near[on] + step[on], low, high)
+        missing = excess(tried, rows[on])
+        outer[on[missing > 0]] = tried[missing > 0]
         # Where the cost were a parabola, this factor would end just beyond the threshold.
         factor = np.clip(1.02 * t / np.maximum(missing + t, 1e-9), 1.1, 30)
-        on = (missing <= 0) & (tried != limit[rows])
-        inner[rows[on]] = tried[on]
-        step[rows] *= factor
-        rows = rows[on]
+        further = (missing <= 0) & (tried != limit[on])
+        inner[on[further]] = tried[further]
+        step = step.copy()
+        step[on] *= factor
+        on = on[further]
     found = np.flatnonzero(np.isfinite(outer))
     if len(found):
-        root = find_root(excess, (inner[found], outer[found]), args=(found,))
+        root = find_root(excess, (inner[found], outer[found]), args=(rows[found],))
         end[found] = np.where(root.success, root.x, outer[found])  # too far rather than too near
-    return np.abs(end)  # a negative zero has the wrong infinity as its reciprocal
+    return end
