@@ -4,7 +4,6 @@ Exit code 0: done; 1: a claim or a notebook failed; 2: wrong usage or input that
 with one line that says where, what is wrong and what was expected.
 """
 
-import os
 import sys
 from importlib.util import find_spec
 from math import isnan
@@ -69,7 +68,7 @@ def report(notebooks, given, sweep, params, jobs, output, timeout, force, no_exe
         left = "nothing to do" if kept == len(outcomes) else f"{len(outcomes) - kept} executed"
         told = f"{kept} of {len(outcomes)} runs were there already (--force runs them again)"
         tell(f"{left}: {told}")
-    click.echo(os.fsencode(output / "index.html"))  # as it is called, whatever its encoding
+    click.echo(output / "index.html")
     if len(outcomes) == 1 and outcomes[0].paged:
         tell(f"its page: {output / outcomes[0].run.name}.html")
     failed = sum(not outcome.held for outcome in outcomes)
