@@ -20,7 +20,7 @@ PARALLEL = --numprocesses $(JOBS) --dist loadgroup --max-worker-restart 0
 # A Go module; pip's package of that name would download a binary.
 ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 
-.PHONY: help report test lab lint lint-workflows anywhere oldest newest lock wheel test-ui fuzz bench batch coverage simulate networks picture clean
+.PHONY: help report test lab lint lint-workflows anywhere oldest newest lock wheel test-ui fuzz bench batch coverage simulate attack networks picture clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 24
@@ -77,6 +77,9 @@ coverage: $(VENV)/test  ## do the intervals cover what they say? (SEED=2026, hal
 
 simulate: $(VENV)/test  ## simulate queues beside their formulas (SEED=2026, quarter of an hour)
 	@$(BIN)/python benchmarks/simulation.py --seed $(SEED) --jobs $(JOBS)
+
+attack: $(VENV)/test  ## odd input, signals, kills, a full disk, into benchmarks/ATTACK.md (SEED=2026, hours)
+	@$(BIN)/python benchmarks/attack.py --seed $(SEED)
 
 networks: $(VENV)/test  ## how right are the networks? (SEED=2026, a minute)
 	@$(BIN)/python benchmarks/networks.py --seed $(SEED)

@@ -11,7 +11,6 @@ from typing import Any
 
 import ipywidgets
 import numpy as np
-from IPython.display import HTML, display
 
 from nummodel import plot, scaling
 from nummodel.arguments import WHOLE
@@ -36,6 +35,12 @@ def explore(model: Fit | Callable, data: Mapping[str, Any] | None = None, **rang
     far the axis goes. Raises ValueError for what is no argument of the model, or no quantity.
     """
     return Explorer(model, data, ranges)
+
+
+def interact(draw: Callable[..., plot.Picture], **sliders: Any) -> ipywidgets.VBox:
+    """Sliders above the picture that `draw` makes of their values, and again when one moves."""
+    shown = _following(lambda **values: [draw(**values)._repr_mimebundle_()], sliders)
+    return ipywidgets.VBox([*sliders.values(), shown])
 
 
 class Explorer(ipywidgets.VBox):
@@ -67,7 +72,7 @@ class Explorer(ipywidgets.VBox):
         again.on_click(lambda _: self.reset())
         controls = self.sliders | {"choice": self.choice}
         _align(list(controls.values()))
-        shown = ipywidgets.interactive_output(self._draw, controls)
+        shown = _following(self._draw, controls)
         chosen = [self.choice] if len(results) > 1 else []
         super().__init__([*self.sliders.values(), ipywidgets.HBox([*chosen, again]), shown])
 
@@ -102,13 +107,12 @@ class Explorer(ipywidgets.VBox):
             said += [f"{what} = {show(law.at(values))}" for what, law in found.items() if law]
         return "\n".join(said)
 
-    def _draw(self, choice: str, **values: float) -> None:
+    def _draw(self, choice: str, **values: float) -> list[tuple[dict, dict]]:
         try:
             y = self.at(self.axis, **values)[choice]
             text = self.readout(choice, **values)
         except (ValueError, ArithmeticError) as wrong:
-            display(HTML(f"<p>{escape(str(wrong))}</p>"))
-            return
+            return [({"text/html": f"<p>{escape(str(wrong))}</p>"}, {})]
         told = ", ".join(f"{name} = {value:.4g}" for name, value in values.items())
         measured = choice in self.data
         picture = plot.Picture(f"{choice} over {self.load}, with {told}.", height=3.8 + measured)
@@ -123,7 +127,8 @@ class Explorer(ipywidgets.VBox):
             self._off(above, ax, choice, values)
         above.set_ylim(0)
         picture.figure.axes[-1].set_xlabel(label(known(self.load)))
-        display(HTML(f'<p style="white-space: pre-line">{escape(text)}</p>'), picture)
+        above_it = f'<p style="white-space: pre-line">{escape(text)}</p>'
+        return [({"text/html": above_it}, {}), picture._repr_mimebundle_()]
 
     def _off(self, above, below, choice: str, values: dict[str, float]) -> None:
         """What was measured, beside the curve; what it is off by, below; the band of a fit."""
@@ -136,6 +141,28 @@ class Explorer(ipywidgets.VBox):
         below.set_xlim(above.get_xlim())
         if self._band is not None:
             plot.band(above, self.axis, self._band["low"], self._band["high"])
+
+
+def _following(bundles: Callable[..., list], controls: Mapping[str, Any]) -> ipywidgets.Output:
+    """Displays, each with its metadata, that follow from the values of `controls` and follow them.
+
+    They are set and not captured, as `ipywidgets.interact` does: who executes notebooks would send
+    what is captured back, on the channel that brings the end of the cell, and miss it (nbclient
+    #312).
+    """
+    shown = ipywidgets.Output()
+
+    def follow(_: Any = None) -> None:
+        displays = bundles(**{name: control.value for name, control in controls.items()})
+        shown.outputs = tuple(
+            {"output_type": "display_data", "data": data, "metadata": metadata}
+            for data, metadata in displays
+        )
+
+    for control in controls.values():
+        control.observe(follow, "value")
+    follow()
+    return shown
 
 
 def _align(controls: list) -> None:

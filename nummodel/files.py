@@ -9,8 +9,6 @@ from errno import EEXIST
 from pathlib import Path
 from secrets import token_hex
 
-import psutil
-
 #: In the head of every page and of the index.
 GENERATOR = '<meta name="generator" content="nummodel">'
 #: The key in an executed notebook's metadata that tells how its run went.
@@ -65,6 +63,8 @@ def refuse_foreign(path: Path) -> None:
 
 def prepare(folder: Path) -> None:
     """Make the folder, see whether it can be written, remove parts that killed reports left."""
+    import psutil
+
     folder.mkdir(parents=True, exist_ok=True)
     probe = _part(folder)
     probe.touch(exist_ok=False)

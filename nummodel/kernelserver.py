@@ -41,7 +41,8 @@ def serve(orders: socket.socket) -> None:
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
     gc.freeze()  # else collecting garbage would copy into each kernel what all of them share
     own = os.getpid()
-    orders.send(b".")  # ready, and never taken from there
+    with suppress(ConnectionError):
+        orders.send(b".")  # ready, and never taken from there
     while (order := next_order(orders)) is not None:
         with order:
             with suppress(ChildProcessError):

@@ -2,6 +2,7 @@
 
 import ast
 import sys
+import warnings
 from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
@@ -30,7 +31,10 @@ class Parameter:
 def read(path: Path) -> Any:
     """A notebook file. Raises InputError if it is none."""
     import nbformat
+    from nbformat.warnings import DuplicateCellId, MissingIDFieldWarning
 
+    for kind in (DuplicateCellId, MissingIDFieldWarning):  # which it mends
+        warnings.simplefilter("ignore", kind)
     try:
         notebook = nbformat.convert(nbformat.reader.reads(path.read_text(encoding="utf-8")), 4)
         nbformat.validate(notebook)

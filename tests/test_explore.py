@@ -1,10 +1,17 @@
 """Sliders over models: what they show is what the model gives."""
 
+import subprocess
+import sys
+
 import ipywidgets
 import numpy as np
 import pytest
+from nbclient import NotebookClient
+from nbclient.output_widget import OutputWidget
+from nbformat.v4 import new_code_cell, new_notebook
 
-from nummodel import data, locks, networks, queueing, scaling
+from nummodel import data, locks, networks, plot, queueing, scaling
+from nummodel import explore as explore_room
 from nummodel.claims import show
 from nummodel.explore import explore
 from nummodel.fit import fit
@@ -98,3 +105,42 @@ def test_several_results_are_offered():
 def test_what_cannot_be_explored_is_told(call, told):
     with pytest.raises(ValueError, match=told):
         call()
+
+
+@pytest.mark.parametrize("call", ["explore.interact(draw, kappa=slider)", "explore.explore(usl)"])
+def test_programs_that_execute_notebooks_are_told_only_at_the_end_of_a_cell(tmp_path, call):
+    """A capturing widget is answered meanwhile, and nbclient's answer costs it the cell's end."""
+    source = (
+        "import ipywidgets\nfrom nummodel import explore, plot\n"
+        "from nummodel.scaling import usl_throughput as usl\n"
+        "slider = ipywidgets.FloatSlider(0.5)\n"
+        f"draw = lambda kappa: plot.Picture(f'kappa = {{kappa}}')\n{call}"
+    )
+    notebook = new_notebook(cells=[new_code_cell(source)])
+    sent = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(OutputWidget, "sync_state", lambda self: sent.append(self.comm_id))
+        NotebookClient(notebook, timeout=120, kernel_name="python3").execute()
+    assert sent == []
+    (view,) = notebook.cells[0].outputs
+    assert "application/vnd.jupyter.widget-view+json" in view.data
+    models = notebook.metadata.widgets["application/vnd.jupyter.widget-state+json"]["state"]
+    drawn = [o for model in models.values() for o in model["state"].get("outputs", [])]
+    assert [o for o in drawn if "image/png" in o["data"]]
+
+
+def test_a_picture_follows_its_slider():
+    slider = ipywidgets.FloatSlider(0.5, max=2)
+    shown = explore_room.interact(lambda kappa: plot.Picture(f"kappa = {kappa}"), kappa=slider)
+    assert shown.children[-1].outputs[0]["data"]["text/plain"] == "kappa = 0.5"
+    slider.value = 1.5
+    (output,) = shown.children[-1].outputs
+    assert output["data"]["text/plain"] == "kappa = 1.5" and output["metadata"]["image/png"]["alt"]
+
+
+def test_plain_papermill_gets_past_a_slider(tmp_path):
+    """Without what `nummodel report` does for notebooks that capture."""
+    (path,) = (data.HOME / "notebooks").glob("01-*.ipynb")
+    command = [sys.executable, "-m", "papermill", path, tmp_path / "out.ipynb"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from io import StringIO
 from pathlib import Path
 from threading import Thread
@@ -307,6 +308,9 @@ def test_cells_that_are_none_are_refused(tmp_path, missing):
     path.write_text(cells({name: value for name, value in CODE.items() if name != missing}))
     with pytest.raises(InputError, match=r"odd\.ipynb: not a notebook"):
         runs.plan([str(path)])
+    with warnings.catch_warnings(record=True) as warned:
+        path.write_text(cells({"cell_type": "markdown", "metadata": {}, "source": "# no id"}))
+        assert read(path).cells and not warned
     path.write_text(cells(CODE | {"metadata": {"tags": 5}}))
     with pytest.raises(InputError, match=r"odd\.ipynb: not a notebook"):
         read(path)

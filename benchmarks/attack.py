@@ -1,0 +1,261 @@
+"""Attack the command: odd tables, lists and notebooks, signals, kills, a full disk.
+
+`make attack` (SEED=2026) does all of it, in some hours, and writes `benchmarks/ATTACK.md`; with
+`--share 0.001` a thousandth, and `--part fit` one part alone, printed. Wrong is a traceback, an
+exit code that is not 0, 1 or 2 (130 after a signal), a refusal of several lines, more than 20 s
+(without the time of the notebooks) or 1 GiB, and whatever is lost without a word.
+"""
+
+import argparse
+import json
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from datetime import date
+from pathlib import Path
+from unittest import mock
+
+import nbformat
+import psutil
+from attacker import WORDS, Attack, Hang
+
+ROOT = Path(__file__).resolve().parent.parent
+MOST = 2**30  # bytes that a process may take
+RECORD = "from nummodel import claims\nclaims.record('square', size**2)"
+CHECK = "claims.check('size', model=size, documented=(0, 9e9), kind='fit')"
+
+
+def fit(attack: Attack) -> None:
+    """Mutated tables and options through `nummodel fit`."""
+    tables = [path.read_text() for path in sorted((ROOT / "data").glob("*.csv"))]
+    tables += ["N,X\n1,10\n2,19\n2,18\n4,33\n4,34\n4,35\n", "threads;tps\n1;10,4\n2;19,1\n4;34,2\n"]
+    tables = [table for table in tables if len(table) < 3000]
+    options = ["--x", "--y", "--law", "--weights", "--holdout", "--level"]
+    path = attack.folder / "table.csv"
+    for _ in attack.rounds(100_000):
+        text = attack.mutated(attack.random.choice(tables))
+        encoding = attack.random.choice(["utf-8"] * 8 + ["utf-16", "latin-1"])
+        path.write_bytes(text.encode(encoding, "ignore"))
+        told = [str(path)]
+        for option in attack.random.sample(options, attack.random.choice([0, 0, 1, 2])):
+            told += [option, attack.random.choice(WORDS)]
+        as_json = attack.random.random() < 0.5
+        found = attack.main("fit", *told, *["--json"] * as_json)
+        if as_json and found:
+            figures: list[str] = []
+            json.loads(found, parse_constant=figures.append)
+            attack.expect(f"{figures} of {told}", not figures)
+
+
+def lists(attack: Attack) -> None:
+    """Mutated lists of runs, and parameters of the command line, without executing them."""
+    path, listed = attack.notebook("notebook", RECORD), attack.folder / "runs.yaml"
+    base = (
+        f"- notebook: {path}\n  parameters: {{size: 4}}\n- {{notebook: {path}}}\n- notebook: 01\n"
+    )
+    out = attack.folder / "out"
+    for _ in attack.rounds(10_000):
+        text = attack.mutated(base * attack.random.choice([1, 1, 2]))
+        listed.write_bytes(text.encode("utf-8", "surrogatepass"))
+        given = [
+            f"{attack.mutated('size')}={attack.random.choice(WORDS)}",
+            attack.mutated("size=4"),
+        ]
+        option = attack.random.choice(["-p", "--sweep", "--jobs", "--timeout"])
+        odd = [str(path), option, attack.random.choice(given).replace("\0", "")]
+        told = odd if attack.random.random() < 0.3 else ["--params", str(listed)]
+        attack.main("report", *told, "--no-execute", "--output", str(out))
+        shutil.rmtree(out, ignore_errors=True)
+
+
+def notebooks(attack: Attack) -> None:
+    """Mutated notebooks, to be planned and kept, and mutated executed ones, without a kernel."""
+    from nummodel import report, results, runs
+
+    path, out = attack.notebook("notebook", RECORD, CHECK), attack.folder / "out"
+    sound = json.loads(path.read_text())
+    report.execute_run(runs.Run(path), out)
+    done = json.loads((out / "notebook.ipynb").read_text())
+
+    def not_executed(run, timeout):
+        return results.Outcome(run, nbformat.from_dict(done), 0.0, "")
+
+    with mock.patch.object(report, "carry_out", not_executed):
+        for _ in attack.rounds(10_000):
+            which = attack.random.random() < 0.5
+            odd = attack.mutated_tree(attack.mutated_tree(done if which else sound))
+            text = json.dumps(odd, ensure_ascii=attack.random.random() < 0.5)
+            text = attack.mutated(text) if attack.random.random() < 0.2 else text
+            (out / "notebook.ipynb" if which else path).write_bytes(text.encode("utf-8", "replace"))
+            fresh = attack.random.choice([[], ["--no-execute"], ["--force"]])
+            attack.main("report", str(path), *fresh, "--output", str(out))
+            path.write_text(json.dumps(sound))
+
+
+def writers(attack: Attack) -> None:
+    """Two reports into one folder at once: both go well, and each file is whole."""
+    path = attack.notebook("two", RECORD)
+    for _ in attack.rounds(10):
+        sweep = (path, "--sweep", "size=1,2,3,4,5,6", "--force", "--output", "out")
+        other = attack.start(*sweep, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        attack.finish("two reports", attack.start(*sweep), allowed=60)
+        attack.expect("the other of two reports", other.wait() == 0)
+        found = json.loads((attack.folder / "out" / "claims.json").read_text())
+        attack.expect("claims of two reports", [c["model"] for c in found] == [1, 4, 9, 16, 25, 36])
+        hidden = [p.name for p in (attack.folder / "out").iterdir() if p.name[0] == "."]
+        attack.expect(f"parts left: {hidden}", not hidden)
+
+
+def kills(attack: Attack) -> None:
+    """A sweep that is killed thirty times ends as one that is not."""
+    path = attack.notebook("long", "import time; time.sleep(0.3)", RECORD)
+    sweep = (path, "--sweep", f"size={','.join(map(str, range(30)))}", "--output")
+    attack.finish("undisturbed", attack.start(*sweep, "undisturbed"), allowed=120)
+    for _ in attack.rounds(30):
+        process = attack.start(*sweep, "out")
+        time.sleep(attack.random.uniform(0, 8))
+        process.kill()
+        attack.finish("kill", process, may=(-9,))
+        for whole in (attack.folder / "out").glob("*.ipynb"):
+            nbformat.read(whole, as_version=4)
+    attack.finish("after the kills", attack.start(*sweep, "out"), allowed=120)
+    texts = [(attack.folder / name / "claims.json").read_text() for name in ("out", "undisturbed")]
+    attack.expect("claims after the kills", texts[0] == texts[1])
+
+
+def signals(attack: Attack) -> None:
+    """SIGTERM, SIGHUP and SIGINT at any moment after the first line, some of them twice."""
+    slow = "import subprocess, time\nsubprocess.Popen(['sleep', '300'], start_new_session=True)"
+    quick, path = attack.notebook("quick", RECORD), attack.notebook("slow", slow, "time.sleep(2)")
+    for _ in attack.rounds(40):
+        shutil.rmtree(attack.folder / "out", ignore_errors=True)
+        process = attack.start(quick, path, "--output", "out")
+        process.stderr.readline()
+        for _ in range(attack.random.choice([1, 1, 2])):
+            time.sleep(attack.random.uniform(0, 6))
+            number = attack.random.choice([signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+            process.send_signal(number)
+        attack.finish(f"{number.name}", process, may=(130, -number))
+        index = attack.folder / "out" / "index.html"
+        attack.expect("no index after a signal", index.exists() or process.returncode == -number)
+        left = [p.name for p in (attack.folder / "tmp").iterdir() if p.suffix == ".json"]
+        attack.expect(f"connection files left: {left}", not left)
+
+
+def server(attack: Attack) -> None:
+    """A server of kernels that is stopped at any moment."""
+    path = attack.notebook("one", RECORD)
+    for _ in attack.rounds(10):
+        process = attack.start(path, "--sweep", "size=1,2,3,4", "--force", "--output", "out")
+        time.sleep(attack.random.uniform(1, 6))
+        for child in psutil.Process(process.pid).children():
+            child.suspend()
+        err = attack.finish("stopped server", process, allowed=60)
+        attack.expect(f"stopped server: {err[-300:]}", process.returncode == 0)
+
+
+def outputs(attack: Attack) -> None:
+    """30,000 displays in a cell before its claims."""
+    many = "from IPython.display import display\nfor i in range(30_000): display(i)\n"
+    path = attack.notebook("many", f"{many}{RECORD}\n{CHECK}")
+    process = attack.start(path, "--output", "out")
+    attack.finish("30,000 outputs", process, allowed=120)
+    found = json.loads((attack.folder / "out" / "claims.json").read_text())
+    attack.expect(f"{len(found)} of 2 claims", len(found) == 2 and process.returncode == 0)
+    cells = json.loads((attack.folder / "out" / "many.ipynb").read_text())["cells"]
+    attack.expect("fewer outputs", len(cells[-1]["outputs"]) == 30_002)
+
+
+def disk(attack: Attack) -> None:
+    """Files that cannot grow beyond a limit, as on a full disk."""
+    path = attack.notebook("big", "import random; print(random.randbytes(size).hex())", RECORD)
+    sizes = "size=10,100000,1000000,20"
+    for _ in attack.rounds(20):
+        limit = attack.random.choice([0, 100, 5_000, 50_000, 300_000])
+        shutil.rmtree(attack.folder / "out", ignore_errors=True)
+
+        def limited(limit=limit):
+            resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+
+        process = attack.start(path, "--sweep", sizes, "--output", "out", preexec_fn=limited)
+        err = attack.finish(f"full at {limit}", process, allowed=60)
+        attack.expect(f"full at {limit}: {err}", process.returncode > 0 and "File too large" in err)
+        parts = [p for p in (attack.folder / "out").glob(".*")]
+        attack.expect(f"full at {limit}: parts left", not parts)
+
+
+def formulas(attack: Attack) -> None:
+    """Public functions of the models with extreme values."""
+    calls = {"NUMMODEL_CALLS": str(len(attack.rounds(20_000)))}
+    calls["NUMMODEL_SEED"] = str(attack.random.randrange(10**6))
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "tests/test_extremes.py"]
+    done = subprocess.run(
+        command, cwd=ROOT, env=os.environ | calls, stdout=subprocess.PIPE, text=True
+    )
+    attack.codes[done.returncode] += int(calls["NUMMODEL_CALLS"])
+    attack.expect(f"{calls}: {done.stdout[-500:]}", done.returncode == 0)
+
+
+PARTS = fit, lists, notebooks, writers, kills, signals, server, outputs, disk, formulas
+
+
+def one(part, seed: int, share: float) -> dict:
+    """Do one part in this process."""
+    signal.signal(signal.SIGALRM, lambda *_: (_ for _ in ()).throw(Hang()))
+    with tempfile.TemporaryDirectory() as folder:
+        attack = Attack(seed, share, Path(folder))
+        part(attack)
+    used = [resource.getrusage(who).ru_maxrss * 1024 for who in (0, resource.RUSAGE_CHILDREN)]
+    attack.expect(f"{max(used) / MOST:.1f} GiB", max(used) < MOST)
+    codes = {str(code): n for code, n in attack.codes.items()}
+    return {"codes": codes, "slowest": attack.slowest, "MiB": max(used) >> 20} | {
+        "wrong": attack.wrong
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--seed", type=int, default=2026)
+    parser.add_argument("--share", type=float, default=1.0)
+    parser.add_argument("--part", choices=[part.__name__ for part in PARTS])
+    asked = parser.parse_args()
+    if asked.part:
+        (part,) = (part for part in PARTS if part.__name__ == asked.part)
+        print(json.dumps(one(part, asked.seed, asked.share)), file=sys.stderr)
+        return
+    lines = [
+        f"# The attack of {date.today()}",
+        "",
+        f"Seed {asked.seed}, share {asked.share:g}.",
+        "",
+    ]
+    lines += [
+        "| part | calls by exit code | slowest [s] | memory [MiB] | wrong |",
+        "|---|---|---|---|---|",
+    ]
+    found: list[str] = []
+    for part in PARTS:
+        options = ["--part", part.__name__, "--seed", str(asked.seed), "--share", str(asked.share)]
+        done = subprocess.run(
+            [sys.executable, __file__, *options], stderr=subprocess.PIPE, text=True
+        )
+        told = done.stderr.strip().rpartition("\n")[2]
+        result = json.loads(told) if done.returncode == 0 else {"wrong": [done.stderr[-500:]]}
+        codes = ", ".join(f"{code}: {n:,}" for code, n in sorted(result.get("codes", {}).items()))
+        row = [part.__doc__.rstrip("."), codes, f"{result.get('slowest', 0):.1f}"]
+        lines.append(f"| {' | '.join(row)} | {result.get('MiB', '')} | {len(result['wrong'])} |")
+        found += [f"- {part.__name__}: {what}" for what in result["wrong"][:20]]
+        print(lines[-1], *found[-5:], sep="\n")
+    text = "\n".join([*lines, *["", "Wrong:", ""][: 3 * bool(found)], *found])
+    (ROOT / "benchmarks" / "ATTACK.md").write_text(text + "\n", encoding="utf-8", errors="replace")
+    sys.exit(bool(found))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,151 @@
+"""What attacks need: odd words, mutations, calls of the command, and a judge of what it answers."""
+
+import contextlib
+import io
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from unittest import mock
+
+import nbformat
+import psutil
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+LONGEST = 20.0  # seconds that a call may take
+WORDS = [
+    *"0 1 -1 1e308 1e-320 nan inf -inf 9e999 1,5 1.234,5 0x10 1_000 N X R tps latency_ms".split(),
+    *"N>4 N== N>nan all usl log relative null true {} [] [[1]] {a:1} &a *a !!python/object".split(),
+    *"= + - @SUM(A1) =1+1 | # % ' \" , ; : 01 21 ../x /dev/full . notebook \\".split(),
+    *"\u0131 \u2212 \u00bd \u221e \u00e9".split(),
+    *("", " ", "\t", "\r", "\n", "\0", "\x1b[31m", "\u2028", "\ufeff", "\ud800"),
+    *("9" * 5000, "a" * 5000),
+]
+
+
+class Hang(BaseException):
+    """A call took too long."""
+
+
+class Attack:
+    """What a part has tried, and what went wrong."""
+
+    def __init__(self, seed: int, share: float, folder: Path):
+        self.random, self.share, self.folder = random.Random(seed), share, folder
+        self.codes: Counter = Counter()
+        self.wrong: list[str] = []
+        self.slowest = 0.0
+
+    def rounds(self, number: int) -> range:
+        return range(max(1, round(number * self.share)))
+
+    def judge(self, what: str, code: object, out: str, err: str, seconds: float, may=()) -> None:
+        """Note a call, and whatever is wrong with it."""
+        self.codes[code] += 1
+        self.slowest = max(self.slowest, seconds)
+        faults = {
+            f"exit code {code}": code not in (0, 1, 2, *may),
+            "traceback": "Traceback" in err,
+            f"{seconds:.0f} s": seconds > LONGEST,
+            "not one line": code == 2
+            and not (err.startswith("nummodel: ") and err.count("\n") == 1 and len(err) < 2000),
+            "escapes": any(c in out + err for c in "\x1b\x00"),
+        }
+        said = [fault for fault, there in faults.items() if there]
+        if said:
+            self.wrong.append(f"{', '.join(said)}: {what[:300]!r}: {err[-300:]!r}")
+
+    def main(self, *arguments: str) -> str:
+        """Call `nummodel` in this process; give what it prints."""
+        from nummodel.cli import main
+
+        out, err, start = io.StringIO(), io.StringIO(), time.perf_counter()
+        code: object = 0
+        signal.setitimer(signal.ITIMER_REAL, LONGEST + 5)
+        try:
+            with (
+                mock.patch.object(sys, "argv", ["nummodel", *arguments]),
+                contextlib.redirect_stdout(out),
+                contextlib.redirect_stderr(err),
+            ):
+                main()
+        except SystemExit as end:
+            code = int(end.code or 0)
+        except BaseException as error:
+            code = f"{type(error).__name__}: {error}"[:200]
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        seconds = time.perf_counter() - start
+        self.judge(" ".join(arguments), code, out.getvalue(), err.getvalue(), seconds)
+        return out.getvalue() if code == 0 else ""
+
+    def start(self, *arguments: object, **options) -> subprocess.Popen:
+        """Start `nummodel report` with temporary files of its own."""
+        (self.folder / "tmp").mkdir(exist_ok=True)
+        own = os.environ | {"TMPDIR": str(self.folder / "tmp")}
+        command = [sys.executable, "-m", "nummodel", "report", *map(str, arguments)]
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        reset = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)}
+        return subprocess.Popen(command, cwd=self.folder, env=own, **pipes | reset | options)
+
+    def finish(self, what: str, process: subprocess.Popen, may=(), allowed=0.0) -> str:
+        """Wait for its end, `allowed` s of which are the notebooks' own; give what it told."""
+        start = time.perf_counter()
+        try:
+            out, err = process.communicate(timeout=allowed + 3 * LONGEST)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            out, err = process.communicate()
+        seconds = max(0.0, time.perf_counter() - start - allowed)
+        self.judge(what, process.returncode, out, err, seconds, may)
+        gone = time.perf_counter() + LONGEST
+        while (left := self.running()) and time.perf_counter() < gone + allowed:
+            time.sleep(0.2)
+        self.expect(f"{what}: left running: {left}", not left)
+        return err
+
+    def running(self) -> list[str]:
+        """The processes that this attack has started, with all that these have started."""
+        left = []
+        for process in psutil.process_iter():
+            with contextlib.suppress(psutil.Error):
+                if process.environ().get("TMPDIR") == str(self.folder / "tmp"):
+                    left.append(f"{process.pid} {process.name()}")
+        return left
+
+    def expect(self, what: str, holds: bool) -> None:
+        if not holds:
+            self.wrong.append(what)
+
+    def notebook(self, name: str, *sources: str) -> Path:
+        cells = [new_markdown_cell("# Is it?\n\nYes."), new_code_cell("size: int = 3")]
+        cells[1].metadata["tags"] = ["parameters"]
+        path = self.folder / f"{name}.ipynb"
+        nbformat.write(new_notebook(cells=cells + [new_code_cell(s) for s in sources]), path)
+        return path
+
+    def mutated(self, text: str) -> str:
+        """The text with up to six words or lines exchanged, repeated, moved or lost."""
+        for _ in range(self.random.randint(0, 6)):
+            at, to = sorted(self.random.randint(0, len(text)) for _ in range(2))
+            to = min(to, at + self.random.choice([0, 1, 3, 30]))
+            piece = self.random.choice([self.random.choice(WORDS), text[at:to] * 2, "", "\n"])
+            text = text[:at] + piece + text[to:]
+        return text
+
+    def mutated_tree(self, tree):
+        """A tree of JSON in which something is lost, or replaced by something else."""
+        if self.random.random() < 0.15 or not isinstance(tree, (dict, list)) or not tree:
+            word = self.random.choice(WORDS)
+            return self.random.choice([word, None, 3, -1e308, [], {}, [word], {word: word}, True])
+        tree = tree.copy()
+        key = self.random.choice(list(tree) if isinstance(tree, dict) else range(len(tree)))
+        if self.random.random() < 0.3:
+            del tree[key]
+        else:
+            tree[key] = self.mutated_tree(tree[key])
+        return tree
