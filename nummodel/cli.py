@@ -4,6 +4,7 @@ Exit code 0: done; 1: a claim or a notebook failed; 2: wrong usage or input that
 with one line that says where, what is wrong and what was expected.
 """
 
+import os
 import sys
 from importlib.util import find_spec
 from io import TextIOWrapper
