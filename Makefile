@@ -16,7 +16,7 @@ VERSIONS := --constraint requirements.hashes --build-constraint requirements.has
 INSTALL = $(BIN)/uv pip install --quiet --python $(BIN)/python $(VERSIONS)
 # Tests of one group run in one process. If a process dies, the run ends: xdist would replace the
 # process, but then waits for ever.
-PARALLEL = --numprocesses $(JOBS) --dist loadgroup --max-worker-restart 0
+PARALLEL = --numprocesses $(JOBS) --dist worksteal --max-worker-restart 0
 # A Go module; pip's package of that name would download a binary.
 ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 

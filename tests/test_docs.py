@@ -34,7 +34,6 @@ COURSE = PAGES["docs/course.md"]
 NOTEBOOKS = {path.stem: notebook.read(path) for path in runs.notebooks()}
 HERE = re.compile(r"^(make|source) .*\n", re.M)  # make is only asked, the path is set
 by_page = pytest.mark.parametrize("page", PAGES)
-pytestmark = pytest.mark.xdist_group("docs")  # one reader types all commands
 
 
 def blocks(page, language):

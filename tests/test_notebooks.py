@@ -1,10 +1,12 @@
 """Every notebook: its form, that it runs with its defaults, and that its exercises' answers hold.
 
-A run is executed by the first test that asks for its outcome, and no second time; executing is
-testing. Tests of one notebook are one group, so that one process makes all runs of it.
+A run is executed by the first test that asks for its outcome, and no second time, however many
+processes share the tests; executing is testing.
 """
 
+import fcntl
 import json
+import os
 import re
 from functools import cache
 
@@ -12,7 +14,9 @@ import numpy as np
 import pytest
 
 from nummodel import claims, data, notebook, report, runs
+from nummodel.files import STAMP
 from nummodel.remarks import EXTRAPOLATION
+from nummodel.results import Outcome
 from nummodel.runs import Run
 
 PATHS = runs.notebooks()
@@ -31,14 +35,7 @@ HEADINGS = [
     "Try",
     "Sources",
 ]
-
-
-def grouped(names):
-    """Names of notebooks or of exercises, each in the group of its notebook."""
-    return [pytest.param(name, marks=pytest.mark.xdist_group(name.split()[0])) for name in names]
-
-
-by_name = pytest.mark.parametrize("name", grouped(NOTEBOOKS))
+by_name = pytest.mark.parametrize("name", NOTEBOOKS)
 
 
 def code_cells(name):
@@ -102,16 +99,28 @@ def test_exercises_are_shown_under_try(name):
 
 @pytest.fixture(scope="session")
 def outcome_of(tmp_path_factory):
-    """Gives outcome and folder of a run by its name: a notebook's defaults, or an exercise."""
+    """Gives outcome and folder of a run by its name: a notebook's defaults, or an exercise.
+
+    The process that asks first executes the run. Others wait, and read what it has written.
+    """
     wanted = {name: Run(path) for name, path in zip(NOTEBOOKS, PATHS, strict=True)}
     wanted |= {name: Run(path, e["parameters"]) for name, (path, e) in EXERCISES.items()}
+    own = tmp_path_factory.getbasetemp()
+    shared = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
 
     @cache
-    def execute(name):
-        folder = tmp_path_factory.mktemp("run")
-        return report.execute_run(wanted[name], folder), folder
+    def outcome_of(name):
+        run, folder = wanted[name], shared / name
+        with open(shared / f"{name}.lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not folder.exists():
+                folder.mkdir()
+                report.execute_run(run, folder)
+        executed = notebook.read(folder / f"{run.name}.ipynb")
+        stamp = executed.metadata[STAMP]
+        return Outcome(run, executed, stamp["seconds"], stamp["error"]), folder
 
-    return execute
+    return outcome_of
 
 
 @by_name
@@ -121,7 +130,7 @@ def test_runs_with_its_defaults(name, outcome_of):
     assert outcome.claims and all(claim["ok"] for claim in outcome.claims)
 
 
-@pytest.mark.parametrize("name", grouped(EXERCISES))
+@pytest.mark.parametrize("name", EXERCISES)
 def test_answers_to_exercises(name, outcome_of):
     outcome, _ = outcome_of(name)
     assert outcome.error == ""
@@ -203,7 +212,7 @@ def numbers(value):
     return [] if value is None else [abs(float(value))]
 
 
-@pytest.mark.parametrize("name", grouped(name for name in NOTEBOOKS if name[0] != "2"))
+@pytest.mark.parametrize("name", [name for name in NOTEBOOKS if name[0] != "2"])
 def test_no_number_in_prose_is_typed_by_hand(name, outcome_of):
     """Each is a figure of the notebook or of its tables, as precise as it is printed."""
     computed, printed = known_figures(name, outcome_of(name)[0])
@@ -227,7 +236,6 @@ def test_formulas_are_drawn_by_the_browser_itself(name, outcome_of):
     assert "<math" in page and r"\frac" not in page and "MathJax" not in page
 
 
-@pytest.mark.xdist_group("21-your-scaling-data")
 def test_what_is_said_of_twice_the_load_says_how_far_such_figures_were_off(outcome_of):
     """Once, and below the figures of that load."""
     cells = outcome_of("21-your-scaling-data")[0].notebook.cells

@@ -11,7 +11,6 @@ import pytest
 
 from nummodel import locks, outlook
 
-pytestmark = pytest.mark.xdist_group("outlook")  # one process computes `seen` once
 #: A hand-over inside a node takes 1, across 3; ten uses in a unit, or three or one.
 N, H, REMOTE = 4, 1.0, 3.0
 WORLDS = [

@@ -19,7 +19,6 @@ import yaml
 
 import nummodel
 
-pytestmark = pytest.mark.xdist_group("package")  # one process builds one wheel
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 BASE, EXTRAS = PROJECT["dependencies"], PROJECT["optional-dependencies"]

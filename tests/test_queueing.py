@@ -413,7 +413,6 @@ def by_ciw(*station, figure, batches=20):
     return values[: size * batches].reshape(batches, size).mean(axis=1)[1:]
 
 
-@pytest.mark.xdist_group("ciw")  # a station is simulated once for all its figures
 @pytest.mark.parametrize("case", SIMULATED)
 def test_simulation_agrees(case):
     """Within an interval that all of these miss together once in 100 times, and of some percent:

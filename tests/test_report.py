@@ -17,7 +17,6 @@ from nummodel.errors import InputError
 from nummodel.notebook import read
 from nummodel.runs import Run
 
-pytestmark = pytest.mark.xdist_group("report")  # one process executes `mixed` once
 OUTSIDE = re.compile(
     r"(?:src|href)\s*=\s*[\"']?(?:https?:)?//|url\(\s*[\"']?https?:|@import|<script[^>]"
 )
