@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from nummodel import profile
+from nummodel import peaks, profile
 from nummodel.formula import Formula
 from nummodel.leastsquares import in_unit, rounding, search, solve, unit_of
 from nummodel.measured import Measured, check_start, measured
@@ -188,11 +188,11 @@ class Fit(Measured):
         spare. Raises ValueError for what the law lacks, and for an X_max that hangs on two
         estimates none of which is a scale.
         """
-        if name == "N_opt" and len(shapes := profile.shapes(self)) == 1:
+        if name == "N_opt" and len(shapes := peaks.shapes(self)) == 1:
             low, high = np.minimum(self.interval(shapes[0], level), 1e30)
             tried = low + np.linspace(0, 1, 17) * (high - low)  # it may go up and down
             moved = [replace(self, estimate=self.estimate | {shapes[0]: v}) for v in tried]
-            found = [profile.peak(fit) for fit in moved]
+            found = [peaks.peak(fit) for fit in moved]
             return min(found), max(found)
         if name not in self.free and name != "N_opt":
             asked = profile.derived(self, name)
@@ -293,7 +293,7 @@ class Fit(Measured):
         """N and X of the highest throughput at any N >= 1; None for a curve that goes on rising, or
         to a ceiling that is higher. Raises ValueError for a law without N.
         """
-        N, X = profile.top(self)
+        N, X = peaks.top(self)
         return (N, X) if np.isfinite(N) else None
 
     @property
@@ -301,7 +301,7 @@ class Fit(Measured):
         """The highest throughput of the curve at any N >= 1; infinite if it has neither peak nor
         ceiling.
         """
-        return profile.top(self)[1]
+        return peaks.top(self)[1]
 
     def load_for(self, X: float, level: float = 0.95) -> tuple[float, float, float]:
         """The load at which the curve first reaches `X`, and its interval (low, high).

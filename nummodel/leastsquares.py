@@ -147,7 +147,8 @@ def grid(law: Formula, free: tuple[str, ...], given: Mapping[str, Any], X) -> di
         if not len(moved):  # as where a curve vanishes there
             moved = 1 / _sizes(law, name, given[law.quantities[0]], X)
         first, last = 1e-3 / moved.max(), min(1e3 / moved.min(), high - low)
-        steps = np.geomspace(first, last, 1 + max(1, round(2 * np.log10(last / first))))
+        count = np.clip(round(2 * np.log10(last / first)), 1, 60)  # loads may span any decades
+        steps = np.geomspace(first, last, 1 + count)
         mirrored = high - steps[(steps >= 1e-3 * last) & (steps < last / 2)]
         axes.append(np.concatenate([[low], low + steps, mirrored[::-1] if high < np.inf else []]))
         axes[-1].sort()

@@ -380,3 +380,21 @@ def test_a_fit_shows_its_estimates_and_its_curve():
 def test_columns_of_other_names_are_to_be_renamed():
     with pytest.raises(ValueError, match="no column N among threads, tps, expected N and X: ren"):
         fit(LAWS["linear"], {"threads": [1, 2], "tps": [3, 6]})
+
+
+def test_thousands_of_predictions_take_little_memory():
+    """At loads that all differ, from few points and from many."""
+    import tracemalloc
+
+    random = np.random.default_rng(1)
+    for N in (N7, np.arange(1.0, 3001)):
+        X = LAWS["usl"](N, 10.0, 0.05, 0.001) * np.exp(0.02 * random.standard_normal(len(N)))
+        result = fit(LAWS["usl"], {"N": N, "X": X}, "log")
+        result.predict(99)  # what is imported
+        tracemalloc.start()
+        try:
+            rows = result.predict(np.arange(101.0, 5101))
+            assert tracemalloc.get_traced_memory()[1] < 200e6
+        finally:
+            tracemalloc.stop()
+        assert (rows["low"] < rows["value"]).all() and (rows["value"] < rows["high"]).all()
