@@ -15,18 +15,20 @@ TIMEOUT = 600.0
 MADE = "len(__import__('sys').modules['nummodel.claims'].made)"
 
 
-def carry_out(run: Run, timeout: float = TIMEOUT) -> Outcome:
-    """Execute one notebook, up to the cell that fails, in at most `timeout` seconds."""
+def carry_out(run: Run, timeout: float = TIMEOUT, warm: bool = True) -> Outcome:
+    """Execute one notebook, up to the cell that fails, in at most `timeout` seconds. Where many are
+    executed, a `warm` server makes their imports once.
+    """
     from nummodel import kernels
 
-    kernels.prepare()  # its server imports what kernels need, while this process does
+    kernels.prepare(warm)  # its server imports what kernels need, while this process does
     from nbclient.exceptions import CellExecutionError
     from papermill import execute_notebook
 
     start, error = perf_counter(), ""
     notebook, key = read(run.notebook), run.key  # of what is executed, should it change meanwhile
     try:
-        kernels.await_server()
+        kernels.await_server(warm)
         start = perf_counter()
         notebook = execute_notebook(
             notebook,
@@ -36,7 +38,7 @@ def carry_out(run: Run, timeout: float = TIMEOUT) -> Outcome:
             kernel_name=KERNEL,
             language="python",
         )
-        _execute(notebook, start + timeout)
+        _execute(notebook, start + timeout, warm)
     except CellExecutionError as failure:
         error = f"{failure.ename}: {failure.evalue}"
     except Exception as failure:  # a dead kernel: this run fails, the others go on
@@ -49,9 +51,9 @@ def carry_out(run: Run, timeout: float = TIMEOUT) -> Outcome:
     return Outcome(run, notebook, seconds, error)
 
 
-def _execute(notebook: Any, end: float) -> None:
+def _execute(notebook: Any, end: float, warm: bool) -> None:
     """Execute a notebook until the time `end`, and see that its claims have arrived."""
-    client = _client()(notebook, end)
+    client = _client()(notebook, end, warm)
     try:
         client.start()
         client.execute(cleanup_kc=False)
@@ -86,8 +88,8 @@ def _client() -> type:
             pass
 
     class Client(NotebookClient):
-        def __init__(self, notebook: Any, end: float) -> None:
-            self.end_at = end
+        def __init__(self, notebook: Any, end: float, warm: bool) -> None:
+            self.end_at, self.warm = end, warm
             super().__init__(
                 notebook,
                 config=config,
@@ -115,7 +117,7 @@ def _client() -> type:
                 manager.provisioner = kernels.Forked(
                     parent=manager, kernel_spec=manager.kernel_spec
                 )
-                manager.provisioner.end_at = self.end_at
+                manager.provisioner.end_at, manager.provisioner.warm = self.end_at, self.warm
                 self.startup_timeout = min(60, ceil(self.left()))
                 try:
                     self.start_new_kernel()

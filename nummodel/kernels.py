@@ -1,7 +1,9 @@
-"""Kernels that are forked from a server that has imported already what notebooks import.
+"""Kernels that are forked from a server, which is warm if it has imported what notebooks import.
 
-Imports are most of what a short notebook takes. Other systems than Linux have libraries that do not
-survive a fork; there, and for kernels of other interpreters, kernels start as ever.
+Imports are most of what a short notebook takes. A warm server makes them once for many kernels; for
+a few kernels it is quicker to leave them to each, which imports only what it uses. Other systems
+than Linux have libraries that do not survive a fork; there, and for kernels of other interpreters,
+kernels start as ever.
 """
 
 import atexit
@@ -12,7 +14,6 @@ import socket
 import subprocess
 import sys
 from contextlib import suppress
-from functools import cache
 from select import select
 from threading import Lock
 from time import perf_counter
@@ -25,6 +26,8 @@ LAUNCH = [sys.executable, "-m", "ipykernel_launcher"]
 FORKS = sys.platform == "linux"
 STDERR = 2  # where kernels may write: stdout is for what the command finds
 DAY = 86_400.0
+Server = tuple[subprocess.Popen, socket.socket]
+servers: dict[bool, Server] = {}  # by whether they are warm
 lock = Lock()
 
 
@@ -50,12 +53,13 @@ class Forked(LocalProvisioner):
     """Launches kernels by having them forked, for jupyter_client, until the time `end_at`."""
 
     end_at = float("inf")
+    warm = True
 
     async def launch_kernel(self, cmd: list[str], **options: Any) -> Any:
         if not FORKS or cmd[:3] != LAUNCH:
             return await super().launch_kernel(cmd, **options | {"stdout": STDERR})
         self.cwd = options.get("cwd") or os.getcwd()
-        self.process = fork(cmd[2:], str(self.cwd), options["env"], self.end_at)
+        self.process = fork(cmd[2:], str(self.cwd), options["env"], self.end_at, self.warm)
         self.pid = self.pgid = self.process.pid
         return self.connection_info
 
@@ -66,21 +70,21 @@ class Forked(LocalProvisioner):
                 end(psutil.Process(self.process.pid))
 
 
-def prepare() -> None:
+def prepare(warm: bool = True) -> None:
     """Start the server, where there is to be one, which takes as long as its imports."""
     if FORKS:
-        server()
+        server(warm)
 
 
-def await_server() -> None:
+def await_server(warm: bool = True) -> None:
     """Wait until the server can fork, which is nobody's run. Raises TimeoutError after a minute."""
     if FORKS:
-        _await(server(), perf_counter() + 60)
+        _await(server(warm), perf_counter() + 60, warm)
 
 
-def _await(answer: socket.socket, end_at: float) -> None:
+def _await(answer: socket.socket, end_at: float, warm: bool) -> None:
     while not select([answer], [], [], 1.0)[0]:
-        _started()[0].send_signal(signal.SIGCONT)  # it may have been stopped
+        servers[warm][0].send_signal(signal.SIGCONT)  # it may have been stopped
         if perf_counter() > end_at:
             raise TimeoutError
 
@@ -94,7 +98,11 @@ def end(process: psutil.Process) -> None:
 
 
 def fork(
-    arguments: list[str], folder: str, environment: dict[str, str], end_at: float = float("inf")
+    arguments: list[str],
+    folder: str,
+    environment: dict[str, str],
+    end_at: float = float("inf"),
+    warm: bool = True,
 ) -> Kernel:
     """A new kernel. Raises RuntimeError if it, or the server, died meanwhile, and TimeoutError."""
     ours, theirs = socket.socketpair()
@@ -102,30 +110,28 @@ def fork(
     try:
         with ours, ours.makefile("rw") as told:
             with theirs:
-                socket.send_fds(server(), [b"."], [theirs.fileno()])
+                socket.send_fds(server(warm), [b"."], [theirs.fileno()])
             told.write(json.dumps([arguments, folder, environment]) + "\n")
             told.flush()
-            _await(ours, end_at)
+            _await(ours, end_at, warm)
             return Kernel(int(told.readline()))
     except (ConnectionError, ValueError, psutil.NoSuchProcess):
         raise RuntimeError("Kernel died before it was started") from None
 
 
-def server() -> socket.socket:
+def server(warm: bool = True) -> socket.socket:
     """Where to send orders: to a server that lives as long as this process."""
     with lock:
-        process, orders = _started()
-        if process.poll() is not None:
-            _started.cache_clear()
-            process, orders = _started()
-    return orders
+        if warm not in servers or servers[warm][0].poll() is not None:
+            servers[warm] = _start(warm)
+        return servers[warm][1]
 
 
-@cache
-def _started() -> tuple[subprocess.Popen, socket.socket]:
+def _start(warm: bool) -> Server:
     ours, theirs = socket.socketpair()
     # -P: not to import what lies in the folder where the command runs.
     command = [sys.executable, "-P", "-m", "nummodel.kernelserver", str(theirs.fileno())]
+    command += ["warm"] * warm
     with theirs:
         # In a session of its own, where Ctrl-C does not reach it.
         process = subprocess.Popen(

@@ -1,4 +1,4 @@
-"""The server that kernels are forked from: it imports what notebooks import, once for all of them.
+"""The server that kernels are forked from: a warm one imports what notebooks import, once for all.
 
 It runs no notebook's code, so that runs have nothing in common but modules as they were imported.
 It ends with the command that started it, and ends its kernels, and what they started, before.
@@ -21,20 +21,20 @@ import nummodel
 
 # Neither pyplot nor its inline backend: they look for a kernel when they are imported.
 LIBRARIES = """
-    ipykernel.kernelapp ipywidgets matplotlib.backends.backend_agg matplotlib.figure numpy pandas
-    scipy.optimize scipy.signal scipy.special sympy
+    ipywidgets matplotlib.backends.backend_agg matplotlib.figure numpy pandas scipy.optimize
+    scipy.signal scipy.special sympy
 """
 
 # Of Linux' prctl: the signal to have when the parent dies, and to be the parent of orphans.
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 
 
-def serve(orders: socket.socket) -> None:
+def serve(orders: socket.socket, warm: bool) -> None:
     """Fork a kernel for every socket that comes, until the command has closed its end."""
     # Matplotlib decides how figures are shown when it is imported: here as in any kernel.
     os.environ.setdefault("MPLBACKEND", "module://matplotlib_inline.backend_inline")
     ours = (f"nummodel.{module.name}" for module in iter_modules(nummodel.__path__))
-    for name in [*LIBRARIES.split(), *ours]:
+    for name in ["ipykernel.kernelapp", *([*LIBRARIES.split(), *ours] if warm else [])]:
         with suppress(Exception):  # whoever needs it will hear of it
             import_module(name)
     # What a kernel has started stays below this process, whatever session or parent it leaves.
@@ -100,4 +100,4 @@ def become_kernel(order: socket.socket, server: int) -> None:
 
 
 if __name__ == "__main__":
-    serve(socket.socket(fileno=int(sys.argv[1])))
+    serve(socket.socket(fileno=int(sys.argv[1])), "warm" in sys.argv)

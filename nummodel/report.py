@@ -60,11 +60,12 @@ def report(
     names = [f"{r.name}.{kind}" for r, o in outcomes.items() if o.unfinished for kind in kinds]
     _refuse_unwritable(folder, names)
     stopped = Event()
+    warm = sum(bool(outcome.unfinished) for outcome in outcomes.values()) > jobs
 
     def work(run: Run) -> Outcome:
         if not execute:
             return reuse_run(run, place)
-        outcome = carry_out(run, timeout)
+        outcome = carry_out(run, timeout, warm)
         if stopped.is_set():
             raise InterruptedError
         return keep(outcome, place)

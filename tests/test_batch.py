@@ -457,7 +457,7 @@ def test_runs_have_nothing_in_common(tmp_path):
 def test_a_server_that_has_died_is_replaced(tmp_path):
     run = Run(notebook(tmp_path, "one", RECORD))
     assert report.carry_out(run).error == ""
-    process, _ = kernels._started()
+    process, _ = kernels.servers[True]
     process.kill()
     process.wait()
     assert report.carry_out(run).error == ""

@@ -427,14 +427,14 @@ def test_a_signal_ends_all_and_leaves_an_index(tmp_path, number):
 def test_what_a_kernel_has_started_ends_with_it(tmp_path):
     path = notebook(tmp_path, "away", AWAY, ORPHAN)
     report.carry_out(Run(path))
-    server = psutil.Process(kernels._started()[0].pid)
+    server = psutil.Process(kernels.servers[True][0].pid)
     sleeping = [
         process
         for process in server.children(recursive=True)
         if process.name() == "sleep" and process.status() != psutil.STATUS_ZOMBIE
     ]
-    kernels._end(*kernels._started())
-    kernels._started.cache_clear()
+    kernels._end(*kernels.servers[True])
+    kernels.servers.clear()
     wait_for(lambda: not any(process.is_running() for process in sleeping))
     assert len(sleeping) <= 2  # those without a parent, whose end is that of all kernels
 
@@ -443,7 +443,7 @@ def test_what_a_kernel_has_started_ends_with_it(tmp_path):
 def test_a_server_that_is_stopped_goes_on(tmp_path):
     run = Run(notebook(tmp_path, "one", RECORD))
     assert report.carry_out(run).error == ""
-    kernels._started()[0].send_signal(signal.SIGSTOP)
+    kernels.servers[True][0].send_signal(signal.SIGSTOP)
     assert report.carry_out(run, timeout=30).error == ""
 
 
@@ -453,7 +453,7 @@ def test_a_server_that_does_not_answer_is_waited_for_as_long_as_the_run_may_take
 ):
     run = Run(notebook(tmp_path, "one", RECORD))
     assert report.carry_out(run).error == ""
-    process, _ = kernels._started()
+    process, _ = kernels.servers[True]
     monkeypatch.setattr(process, "send_signal", lambda number: None)
     os.kill(process.pid, signal.SIGSTOP)
     try:
