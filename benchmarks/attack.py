@@ -26,6 +26,7 @@ from attacker import WORDS, Attack, Hang
 
 ROOT = Path(__file__).resolve().parent.parent
 MOST = 2**30  # bytes that a process may take
+MILD = "usl amdahl linear kappa log relative absolute 0.9 0.5 N>8 N<4 N>1e9 N X".split()
 RECORD = "from nummodel import claims\nclaims.record('square', size**2)"
 CHECK = "claims.check('size', model=size, documented=(0, 9e9), kind='fit')"
 
@@ -36,14 +37,20 @@ def fit(attack: Attack) -> None:
     tables += ["N,X\n1,10\n2,19\n2,18\n4,33\n4,34\n4,35\n", "threads;tps\n1;10,4\n2;19,1\n4;34,2\n"]
     tables = [table for table in tables if len(table) < 3000]
     options = ["--x", "--y", "--law", "--weights", "--holdout", "--level"]
-    path = attack.folder / "table.csv"
+    path, sound = attack.folder / "table.csv", []
+    for table in tables:
+        path.write_text(table)
+        sound += [table] * bool(attack.main("fit", str(path)))
     for _ in attack.rounds(100_000):
-        text = attack.mutated(attack.random.choice(tables))
+        if attack.random.random() < 0.2:  # so that something is left to be fitted
+            text, values = attack.mutated_rows(attack.random.choice(sound)), MILD
+        else:
+            text, values = attack.mutated(attack.random.choice(tables)), WORDS
         encoding = attack.random.choice(["utf-8"] * 8 + ["utf-16", "latin-1"])
         path.write_bytes(text.encode(encoding, "ignore"))
         told = [str(path)]
         for option in attack.random.sample(options, attack.random.choice([0, 0, 1, 2])):
-            told += [option, attack.random.choice(WORDS)]
+            told += [option, attack.random.choice(values)]
         as_json = attack.random.random() < 0.5
         found = attack.main("fit", *told, *["--json"] * as_json)
         if as_json and found:

@@ -26,6 +26,8 @@ WORDS = [
     *("9" * 5000, "a" * 5000),
 ]
 
+ODD = "0 1 2 3 7 64 1e3 1e9 1e15 1e30 1e300 1e-9 1e-300 0.1 -1 1,5 n/a".split() + [""]
+
 
 class Hang(BaseException):
     """A call took too long."""
@@ -136,6 +138,26 @@ class Attack:
             piece = self.random.choice([self.random.choice(WORDS), text[at:to] * 2, "", "\n"])
             text = text[:at] + piece + text[to:]
         return text
+
+    def mutated_rows(self, text: str) -> str:
+        """A table in which up to four cells, rows or columns are changed: mostly still a table."""
+        pick = self.random.choice
+        rows = [line.split(",") for line in text.splitlines() if not line.startswith("#")]
+        for _ in range(self.random.randint(1, 4)):
+            what, (one, other) = self.random.random(), (pick(rows), pick(rows))
+            if what < 0.5:
+                one[self.random.randrange(len(one))] = pick([*ODD, pick(other), pick(other)])
+            elif what < 0.7:
+                rows.insert(self.random.randint(0, len(rows)), one.copy())
+            elif what < 0.8:
+                rows[1:] = self.random.sample(rows[1:], self.random.randint(0, len(rows) - 1))
+            elif what < 0.9:
+                one.append(pick(other))
+            else:
+                at, to = (self.random.randrange(len(rows[0])) for _ in range(2))
+                for row in rows:
+                    row.insert(to, row.pop(min(at, len(row) - 1)) if row else "")
+        return "\n".join(map(",".join, rows))
 
     def mutated_tree(self, tree):
         """A tree of JSON in which something is lost, or replaced by something else."""

@@ -105,7 +105,7 @@ def _by_peak(fit: "Fit") -> Target:
     if 1 < N < np.inf:  # what makes the peak there has to be what was estimated
         at = fit.values | {"N": N}
         known = [level(fit.law, n, at) / fit.estimate[n] for n in names[-len(targets) :]]
-        if not np.allclose(known, 1, rtol=1e-6):
+        if not np.allclose(known, 1, rtol=0.05):  # far out, rounding hides where the slope is 0
             raise ValueError(f"N_opt of {fit.law.__name__} has no interval: several peaks")  # type: ignore[attr-defined]
     first, *others = targets
     for other in others:

@@ -2,6 +2,7 @@
 
 import operator
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -234,7 +235,9 @@ def _peak(result: Fit, level: float) -> dict[str, float | None] | None:
     peak = result.peak()
     if not peak:
         return None
-    low, high = result.interval("N_opt", level)
+    low = high = np.nan
+    with suppress(ValueError):  # of several peaks, or one of which algebra finds nothing
+        low, high = result.interval("N_opt", level)
     return {"N": peak[0], "X": peak[1], "low": _figure(low), "high": _figure(high)}
 
 
