@@ -581,10 +581,11 @@ def test_degenerate_data_have_an_answer(tmp_path, rule, weights):
 
 @pytest.mark.parametrize("swapped", [False, True])
 def test_a_load_of_1e30_has_an_answer(tmp_path, swapped):
-    """There rounding hides where the slope of a curve is zero."""
+    """There rounding hides where the slope of a curve is zero: the peak may lack its interval."""
     N = [1, 2, 4, 8, 2, 16, 1e30, 64, 128, 256] if swapped else [1, 4, 8, 12, 16, 1e30, 64]
     X = [24456, 45314, 78024, 126892, 45314, 129029, 127780, 125526, 124158, 116337]
     X = X if swapped else [20, 78, 130, 170, 190, 280, 310]
     text = "N,X\n" + "".join(f"{n},{x}\n" for n, x in zip(N, X, strict=True))
     peak = result("fit", write(tmp_path, text))["laws"]["usl"]["peak"]
-    assert peak["N"] > 1e9 and peak["low"] < peak["N"] and peak["X"] > 0
+    assert peak["N"] > 1e9 and peak["X"] > 0
+    assert (peak["low"] is None) == swapped
