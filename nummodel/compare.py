@@ -76,8 +76,10 @@ def choose(fits: Mapping[str, "Fit"]) -> tuple[str | None, str]:
     A law goes if one that contains it fits significantly better (`nested`, 5 % level), or if it
     fits no better than one that went, with as many estimates. Of those left the lowest AICc is
     taken, and of those within `CLOSE` of it the simplest. None if fewer than two laws can be
-    scored: they need three points more than they have estimates.
+    scored: they need three points more than they have estimates; and none at a single load.
     """
+    if not any(len(np.unique(f.N)) > 1 for f in fits.values()):
+        return None, "one load says nothing of how throughput grows"
     if len(fits) == 1:
         return next(iter(fits)), "the only law fitted"
     scores = {name: score for name, f in fits.items() if np.isfinite(score := aicc(f))}

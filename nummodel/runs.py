@@ -85,6 +85,8 @@ def find(name: str) -> Path:
     names = [p.stem for p in notebooks()]
     close = get_close_matches(name, names, 1, 0.5)
     meant = f" (did you mean {close[0]}? Its number is enough)" if close else ""
+    if "=" in name:
+        meant = f" (a parameter is set by -p {name})"
     known = ", ".join(names)
     raise InputError(f"{name}: no such notebook{meant}, expected a path or one of: {known}")
 

@@ -267,6 +267,11 @@ def test_a_load_measured_once_beside_others_repeated(tmp_path):
     assert nummodel("fit", path).returncode == 0
 
 
+def test_one_load_chooses_no_law(tmp_path):
+    got = result("fit", write(tmp_path, "N,X\n4,10\n4,11\n4,10.5\n"))
+    assert got["chosen"] is None and "one load" in got["why"]
+
+
 def test_every_peak_has_the_interval_of_its_load(tmp_path):
     """In JSON and in words; the ends are those of `Fit.interval`."""
     path = write(tmp_path, GOOD.replace("32,110", "32,70"))
@@ -451,6 +456,7 @@ def test_bad_use_of_fit(arguments, what):
     "arguments, what",
     [
         (("99",), "no such notebook, expected a path"),
+        (("21", "file=x"), "file=x: no such notebook (a parameter is set by -p file=x)"),
         (("21-your-scaling",), "(did you mean 21-your-scaling-data? Its number is enough)"),
         (("21", "-p", "level=95"), "float above 0 and below 1, as in level=0.95"),
         (("21", "-p", "level=1"), "float above 0 and below 1, as in level=0.95"),
