@@ -26,7 +26,7 @@ WORDS = [
     *("9" * 5000, "a" * 5000),
 ]
 
-ODD = "0 1 2 3 7 64 1e3 1e9 1e15 1e30 1e300 1e-9 1e-300 0.1 -1 1,5 n/a".split() + [""]
+ODD = [*"0 1 2 3 7 64 1e3 1e9 1e15 1e30 1e300 1e-9 1e-300 0.1 -1 1,5 n/a".split(), ""]
 
 
 class Hang(BaseException):
