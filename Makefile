@@ -14,7 +14,7 @@ export UV_SYSTEM_CERTS := 1
 # Which versions: those of the lock, each checked against its hash, unless `oldest` or `newest` asks.
 VERSIONS := --constraint requirements.hashes --build-constraint requirements.hashes
 INSTALL = $(BIN)/uv pip install --quiet --python $(BIN)/python $(VERSIONS)
-# Tests of one group run in one process. If a process dies, the run ends: xdist would replace the
+# A process that is done takes over what another has left. If one dies, the run ends: xdist would replace the
 # process, but then waits for ever.
 PARALLEL = --numprocesses $(JOBS) --dist worksteal --max-worker-restart 0
 # A Go module; pip's package of that name would download a binary.
