@@ -14,8 +14,8 @@ export UV_SYSTEM_CERTS := 1
 # Which versions: those of the lock, each checked against its hash, unless `oldest` or `newest` asks.
 VERSIONS := --constraint requirements.hashes --build-constraint requirements.hashes
 INSTALL = $(BIN)/uv pip install --quiet --python $(BIN)/python $(VERSIONS)
-# A process that is done takes over what another has left. If one dies, the run ends: xdist would replace the
-# process, but then waits for ever.
+# A process that is done takes over what another has left. If one dies, the run ends: xdist would
+# replace it, but then waits for ever.
 PARALLEL = --numprocesses $(JOBS) --dist worksteal --max-worker-restart 0
 # A Go module; pip's package of that name would download a binary.
 ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
