@@ -82,7 +82,7 @@ def lists(attack: Attack) -> None:
 
 def notebooks(attack: Attack) -> None:
     """Mutated notebooks, to be planned and kept, and mutated executed ones, without a kernel."""
-    from nummodel import report, results, runs
+    from nummodel.reports import report, results, runs
 
     path, out = attack.notebook("notebook", RECORD, CHECK), attack.folder / "out"
     sound = json.loads(path.read_text())

@@ -16,7 +16,7 @@ from pathlib import Path
 from statistics import median
 from time import perf_counter
 
-from nummodel import notebook, runs
+from nummodel.reports import notebook, runs
 
 SWEEPS = {
     "01": "sigma=0.01,0.02,0.03,0.04,0.05,0.06,0.07,0.08,0.09,0.1",

@@ -26,11 +26,11 @@ from scipy.special import ndtri
 from scipy.stats import f as F
 from tqdm import tqdm
 
-from nummodel import profile, scaling
-from nummodel.fit import Fit, fit
-from nummodel.leastsquares import descend
+from nummodel.fits import Fit, _profile, fit
+from nummodel.fits._leastsquares import descend
+from nummodel.models import scaling
+from nummodel.models.scaling import LAWS
 from nummodel.nomenclature import quantity
-from nummodel.scaling import LAWS
 
 GRIDS = {
     6: np.array([1.0, 2, 4, 8, 16, 32]),
@@ -77,7 +77,7 @@ def cell(seed: int, replicates: int, at: tuple) -> list[tuple]:
     begin = {"X1": abs(X[:, 0]) / N[0], "sigma": np.full(count, 0.05), "kappa": 1e-3}
     start = np.column_stack([np.broadcast_to(begin[q], count) for q in base.free])
     best = descend(law, base.free, {"N": N}, X, w, base.log, None, 0, start)
-    begin = profile.begin(law, dict(zip(base.free, best.estimate.T, strict=True)))
+    begin = _profile.begin(law, dict(zip(base.free, best.estimate.T, strict=True)))
     near = any(d < 3 for d in _standard_errors(base, spread, true))
     threshold = F.ppf(0.95, 1, base.dof)
     rows = []
@@ -87,7 +87,7 @@ def cell(seed: int, replicates: int, at: tuple) -> list[tuple]:
         def left(rows, grid, target=target, held=held):
             known = {"N": N} | {q: np.full((len(rows), 1), v) for q, v in held.items()}
             start = {q: np.broadcast_to(v, count)[rows] for q, v in begin.items()}
-            return profile.squares(target, known, X[rows], w[rows], base.log, start, grid)
+            return _profile.squares(target, known, X[rows], w[rows], base.log, start, grid)
 
         limit = best.rss * (1 + threshold / base.dof)
         covered = left(np.arange(count), False) <= limit
@@ -116,17 +116,17 @@ def _loads(N: np.ndarray) -> dict[str, float]:
     return {"middle": N[len(N) // 2], "end": N[-1], "twice": 2 * N[-1]}
 
 
-def _held(base: Fit, asked: str, value: float, N: np.ndarray) -> tuple[profile.Target, dict]:
+def _held(base: Fit, asked: str, value: float, N: np.ndarray) -> tuple[_profile.Target, dict]:
     """What is asked for, as a target, and the figures at which it is held."""
     if np.isinf(value):  # a peak or a ceiling at infinity: what it takes is nothing of these
         none = [q for q in ("sigma", "kappa")[asked == "N_opt" :] if q in base.free]
-        target = profile.of(base, none[-1])
+        target = _profile.of(base, none[-1])
         free = tuple(q for q in base.free if q not in none)
         return target._replace(free=free), dict.fromkeys(none, 0.0)
     if asked in _loads(N):
-        target = profile.height(base, np.array([_loads(N)[asked]]))
+        target = _profile.height(base, np.array([_loads(N)[asked]]))
     else:
-        target = profile.of(base, asked)
+        target = _profile.of(base, asked)
     return target, {target.name: value} | {q: float(v[0]) for q, v in target.given.items()}
 
 

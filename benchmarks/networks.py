@@ -9,7 +9,7 @@ import click
 import numpy as np
 from tqdm import tqdm
 
-from nummodel import networks
+from nummodel.models import networks
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 import exact

@@ -23,8 +23,10 @@ from sidebyside import (
     versions,
 )
 
-from nummodel import fit, queueing, scaling, study
-from nummodel.networks import Solution, queue, solve
+from nummodel import study
+from nummodel.fits import fit
+from nummodel.models import queueing, scaling
+from nummodel.models.networks import Solution, queue, solve
 
 #: Of a million waits, those that are left to tools that take them one at a time.
 SAMPLE = 1000
@@ -70,7 +72,7 @@ def fits() -> list[Work]:
     points, law = study.read("specsdm91"), scaling.usl_throughput
 
     def ours():
-        return fit.fit(law, {"N": points.N, "X": points.X})
+        return fit(law, {"N": points.N, "X": points.X})
 
     def bounds() -> np.ndarray:
         found = ours()

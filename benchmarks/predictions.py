@@ -10,8 +10,8 @@ import click
 import numpy as np
 from scipy.stats import f as F
 
-from nummodel.leastsquares import descend, grid
-from nummodel.scaling import LAWS
+from nummodel.fits._leastsquares import descend, grid
+from nummodel.models.scaling import LAWS
 
 GRIDS = {
     7: np.array([1.0, 2, 4, 8, 16, 32, 64]),

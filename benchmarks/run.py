@@ -88,11 +88,13 @@ def fits() -> list[str]:
     """2,000 bootstrap refits of the USL to 7 points, beside a loop of SciPy's curve_fit."""
     from scipy.optimize import curve_fit
 
-    from nummodel import bootstrap, fit, scaling, study
+    from nummodel import study
+    from nummodel.fits import bootstrap, fit, refit
+    from nummodel.models import scaling
 
     points = study.read("specsdm91")
     law = scaling.usl_throughput
-    base = fit.fit(law, {"N": points.N, "X": points.X})
+    base = fit(law, {"N": points.N, "X": points.X})
     X, _ = bootstrap._parametric(base, 2000, np.random.default_rng(1))
     start = list(base.estimate.values())
 
@@ -105,17 +107,17 @@ def fits() -> list[str]:
 
     ratios, ours, theirs = [], [], []
     for _ in range(5):
-        ours.append(seconds(lambda: fit.refit(base, X), 1))
+        ours.append(seconds(lambda: refit(base, X), 1))
         theirs.append(seconds(loop, 1))
         ratios.append(theirs[-1] / ours[-1])
-    found = fit.refit(base, X)
-    alone = np.array([list(fit.fit(law, {"N": points.N, "X": x}).estimate.values()) for x in X])
+    found = refit(base, X)
+    alone = np.array([list(fit(law, {"N": points.N, "X": x}).estimate.values()) for x in X])
     apart = np.abs(found - alone) / np.where(alone == 0, 1, np.abs(alone))
     return [
         "| 2,000 refits of a 7-point USL | median [s] | times faster than the loop, 5 runs |",
         "|---|---|---|",
         f"| loop of `scipy.optimize.curve_fit`, no bounds | {median(theirs):.3f} | 1 |",
-        f"| `fit.refit`, with bounds | {median(ours):.4f} | "
+        f"| `refit`, with bounds | {median(ours):.4f} | "
         f"{median(ratios):.0f} ({min(ratios):.0f} to {max(ratios):.0f}; goal 50) |",
         "",
         f"Each of the 2,000 is within {apart.max():.1e} of its own single fit, relatively.",

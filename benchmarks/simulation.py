@@ -21,7 +21,7 @@ import numpy as np
 from scipy.special import ndtri
 from tqdm import tqdm
 
-from nummodel import queueing as q
+from nummodel.models import queueing as q
 
 RUNS, BLOCK = 1000, 500
 HEADER = "c,rho_pct,cv2_a,cv2,simulated,half_width_pct,approximation,error_pct"

@@ -3,7 +3,7 @@
 from base64 import b64decode
 from pathlib import Path
 
-from nummodel import notebook
+from nummodel.reports import notebook
 
 executed = notebook.read(Path("report/11-zvm-processor-scaling.ipynb"))
 bundles = [o.get("data", {}) for c in executed.cells for o in c.get("outputs", [])]

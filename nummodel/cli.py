@@ -58,8 +58,8 @@ def report(notebooks, given, sweep, params, jobs, output, timeout, force, no_exe
     A run that OUTPUT holds already is skipped, so the same command goes on where one was stopped.
     """
     _need_notebooks()
-    from nummodel import report as room
-    from nummodel import runs
+    from nummodel.reports import report as room
+    from nummodel.reports import runs
 
     if isnan(timeout):
         raise InputError("--timeout is nan, expected a number of seconds")
@@ -119,7 +119,7 @@ def list_(what) -> None:
 
 
 def _notebooks():
-    from nummodel import notebook, runs
+    from nummodel.reports import notebook, runs
 
     for path in runs.notebooks():
         yield path.stem, notebook.summary(notebook.read(path))[0]
@@ -128,13 +128,13 @@ def _notebooks():
 
 
 def _laws():
-    from nummodel.scaling import LAWS
+    from nummodel.models.scaling import LAWS
 
     return [(name, law.__doc__.partition("\n")[0]) for name, law in LAWS.items()]
 
 
 def _tables():
-    from nummodel import data
+    from nummodel.records import data
 
     return [(name, data.card(name)["title"]) for name in data.tables()]
 
@@ -143,10 +143,10 @@ def _readers():
     from importlib import import_module
     from pkgutil import iter_modules
 
-    from nummodel import readers
+    from nummodel.records import readers
 
     found = [
-        (m.name, import_module(f"nummodel.readers.{m.name}"))
+        (m.name, import_module(f"nummodel.records.readers.{m.name}"))
         for m in iter_modules(readers.__path__)
     ]
     return [(name, module.__doc__.partition("\n")[0]) for name, module in found]

@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from nummodel._jets import Jet
 from nummodel.arguments import a_figure, aligned, numbers
-from nummodel.jets import Jet
 from nummodel.nomenclature import quantity
 
 
@@ -212,7 +212,7 @@ class Formula:
     def solved_for(self, name: str, meaning: str) -> "Formula":
         """This law read the other way: `name` as a function of the others and of the result.
 
-        >>> from nummodel.operational import utilisation
+        >>> from nummodel.models.operational import utilisation
         >>> utilisation.solved_for("D", "Service demand.")(X=50.0, c=4, rho=0.5)
         0.04
         """

@@ -5,7 +5,7 @@ read from here; a formula with an argument that is not listed does not import.
 """
 
 from math import inf
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class Quantity(NamedTuple):
@@ -152,3 +152,23 @@ def label(name: str) -> str:
     """
     latex, unit, meaning, *_ = quantity(name)
     return f"{meaning} ${latex}$" + (f" [{unit}]" if unit != "-" else "")
+
+
+def show(value: Any) -> str:
+    """A value as a person would write it.
+
+    >>> show(0.0257137), show(15819.2), show([15000, None]), show(True)
+    ('0.02571', '15819', '15000 or more', 'true')
+    """
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float):
+        return f"{value:.0f}" if 1e4 <= abs(value) < 1e9 else f"{value:.4g}"
+    if isinstance(value, (list, tuple)) and len(value) == 2:
+        low, high = value
+        if low is None and high is None:
+            return "no interval"
+        if high is None:
+            return f"{show(low)} or more"
+        return f"{show(high)} or less" if low is None else f"{show(low)} to {show(high)}"
+    return "none" if value is None else str(value)

@@ -9,16 +9,13 @@ where that would be too pale to read.
 from base64 import b64encode
 from html import escape
 from io import BytesIO
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.text import Annotation, Text
-
-if TYPE_CHECKING:
-    from nummodel.fit import Fit
 
 BLUE, ORANGE, GREEN, RED, PURPLE, SKY, BLACK = COLOURS = (
     "#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#222222",
@@ -121,7 +118,7 @@ def band(ax: Axes, x, low, high, colour: str = BLUE) -> None:
     ax.fill_between(x, low, high, color=colour, alpha=0.16, linewidth=0)
 
 
-def fitted(result: "Fit", x: str, y: str, alt: str, level: float = 0.95, held_out=None) -> Picture:
+def fitted(result: Any, x: str, y: str, alt: str, level: float = 0.95, held_out=None) -> Picture:
     """A fit: points, curve, band for new measurements; below, residuals in percent of the curve.
 
     `x` and `y` are axis labels; `held_out` is a pair (N, X) of points that were not used.

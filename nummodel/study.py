@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nummodel import columns, compare, data, scaling
 from nummodel.errors import InputError
-from nummodel.fit import Fit, fit
-from nummodel.measured import KINDS
-from nummodel.readers import table
-from nummodel.remarks import EXTRAPOLATION, remarks
+from nummodel.fits import EXTRAPOLATION, Fit, compare, fit, remarks
+from nummodel.fits._measured import KINDS
+from nummodel.models import scaling
+from nummodel.records import columns, data
+from nummodel.records.readers import table
 
 COMPARISONS = {
     "<=": operator.le, ">=": operator.ge, "==": operator.eq, "<": operator.lt, ">": operator.gt,

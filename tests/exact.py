@@ -3,7 +3,7 @@
 import mpmath
 import numpy as np
 
-from nummodel import networks
+from nummodel.models import networks
 
 
 def solve(stations, N, Z=0.0):

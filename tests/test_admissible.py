@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from nummodel import admissible
+from nummodel.fits import admissible
 
 SQUARE = {"x": (0.0, 1.0), "y": (0.0, 1.0)}
 ROUND = {"x": (-1.0, 1.0), "y": (-1.0, 1.0)}

@@ -19,9 +19,9 @@ import pytest
 from inprocess import nummodel
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-from nummodel import kernels, pages, progress, report, results, runs
 from nummodel.errors import InputError
-from nummodel.runs import Run
+from nummodel.reports import kernels, pages, progress, report, results, runs
+from nummodel.reports.runs import Run
 
 RECORD = "from nummodel import claims\nclaims.record('square', size**2)\nclaims.record('two', 2)"
 NUMMODEL = (sys.executable, "-m", "nummodel", "report")

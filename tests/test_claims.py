@@ -6,7 +6,7 @@ import math
 import nbformat
 import pytest
 
-from nummodel import claims, data
+from nummodel.records import claims, data
 
 ITR = data.value("zvm-scaling", "itr", N=32)
 #: What a claim is stored with, which earlier reports and other programs rely on.

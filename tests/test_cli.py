@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 from inprocess import nummodel
 
-from nummodel import data, study
-from nummodel.remarks import EXTRAPOLATION
+from nummodel import study
+from nummodel.fits import EXTRAPOLATION
+from nummodel.records import data
 
 TABLE = data.HOME / "data" / "zvm-scaling.csv"
 ZVM = ("fit", TABLE, "--x", "N", "--y", "itr_per_s")

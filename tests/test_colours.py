@@ -14,7 +14,9 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
 
-from nummodel import claims, pages, plot
+from nummodel import plot
+from nummodel.records import claims
+from nummodel.reports import pages
 
 DEFICIENCIES = {
     "none": np.eye(3),

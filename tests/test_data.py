@@ -7,7 +7,7 @@ from html import escape
 import numpy as np
 import pytest
 
-from nummodel import data
+from nummodel.records import data
 
 TABLES = data.tables()
 AUDITED = [name for name in TABLES if data.card(name).get("identities")]

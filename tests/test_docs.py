@@ -22,8 +22,8 @@ import pytest
 import yaml
 from inprocess import nummodel
 
-from nummodel import notebook, runs
 from nummodel.nomenclature import QUANTITIES
+from nummodel.reports import notebook, runs
 
 ROOT = Path(__file__).parent.parent
 PAGES = {

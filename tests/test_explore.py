@@ -10,12 +10,13 @@ from nbclient import NotebookClient
 from nbclient.output_widget import OutputWidget
 from nbformat.v4 import new_code_cell, new_notebook
 
-from nummodel import data, locks, networks, plot, queueing, scaling
-from nummodel import explore as explore_room
-from nummodel.claims import show
-from nummodel.explore import explore
-from nummodel.fit import fit
-from nummodel.nomenclature import label, quantity
+from nummodel import plot
+from nummodel import widgets as explore_room
+from nummodel.fits import fit
+from nummodel.models import locks, networks, queueing, scaling
+from nummodel.nomenclature import label, quantity, show
+from nummodel.records import data
+from nummodel.widgets import explore
 
 
 def ticket(N, Z, S, h_waiter):
@@ -112,7 +113,7 @@ def test_programs_that_execute_notebooks_are_told_only_at_the_end_of_a_cell(tmp_
     """A capturing widget is answered meanwhile, and nbclient's answer costs it the cell's end."""
     source = (
         "import ipywidgets\nfrom nummodel import explore, plot\n"
-        "from nummodel.scaling import usl_throughput as usl\n"
+        "from nummodel.models.scaling import usl_throughput as usl\n"
         "slider = ipywidgets.FloatSlider(0.5)\n"
         f"draw = lambda kappa: plot.Picture(f'kappa = {{kappa}}')\n{call}"
     )

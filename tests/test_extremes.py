@@ -25,19 +25,19 @@ import scipy.signal
 import scipy.special
 import sympy
 
-from nummodel import (
+from nummodel.arguments import WHOLE
+from nummodel.formula import Formula
+from nummodel.models import (
     locks,
     networks,
+    nodes,
     numa,
     operational,
-    outlook,
     partition,
     queueing,
     scaling,
     storage,
 )
-from nummodel.arguments import WHOLE
-from nummodel.formula import Formula
 from nummodel.nomenclature import known, quantity
 
 #: What models import where they need it: no part of a call's time.
@@ -46,7 +46,7 @@ ATTACK = "NUMMODEL_CALLS" in os.environ
 CALLS = int(os.environ.get("NUMMODEL_CALLS", 2000))
 SEED = int(os.environ.get("NUMMODEL_SEED", 2026))
 LIMIT = 4.0
-ROOMS = (queueing, networks, locks, numa, storage, partition, outlook, scaling, operational)
+ROOMS = (queueing, networks, locks, numa, storage, partition, nodes, scaling, operational)
 #: Takes expressions, as a part of formulas.
 ALGEBRA = ("queueing.while_stable",)
 
@@ -273,7 +273,7 @@ def sound(function, given, result):
     elif isinstance(result, storage.Requests):
         parts = result._asdict()
         parts["R"] = np.where(np.asarray(given["N"]) == 0, 0.0, result.R)
-    elif isinstance(result, outlook.Reading):
+    elif isinstance(result, nodes.Reading):
         parts = result._asdict() | result.cost
         del parts["cost"], parts["misfit"]  # which is a logarithm
     elif isinstance(result, (locks.Contended, numa.Mix)):

@@ -17,10 +17,11 @@ import psutil
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from nummodel import claims, files, kernels, pages, report, results, runs
 from nummodel.errors import InputError
-from nummodel.notebook import read
-from nummodel.runs import Run
+from nummodel.records import claims
+from nummodel.reports import files, kernels, pages, report, results, runs
+from nummodel.reports.notebook import read
+from nummodel.reports.runs import Run
 
 RECORD = "from nummodel import claims\nclaims.record('square', size**2)"
 NUMMODEL = (sys.executable, "-m", "nummodel", "report")

@@ -10,14 +10,12 @@ from hypothesis import strategies as st
 from reference import CASES, points
 from scipy.optimize import least_squares
 
-from nummodel import compare
 from nummodel.errors import InputError
-from nummodel.fit import fit
+from nummodel.fits import compare, fit, remarks
 from nummodel.formula import formula
+from nummodel.models.operational import utilisation
+from nummodel.models.scaling import LAWS
 from nummodel.nomenclature import quantity
-from nummodel.operational import utilisation
-from nummodel.remarks import remarks
-from nummodel.scaling import LAWS
 
 MODELS = {"USL 3": "usl", "Amdahl": "amdahl", "linear": "linear"}
 REGRESSIONS = {
@@ -154,7 +152,7 @@ def test_relative_weights_are_weights_of_one_over_the_square():
 
 def test_zvm_estimates_of_the_design():
     """MODELS.md, section 1: 0.0257 from 6 to 24-way, 0.0219 from all, 0.0197 with absolute."""
-    from nummodel import data
+    from nummodel.records import data
 
     runs = data.load("zvm-scaling").assign(X=lambda f: f["itr"])
     for rows, weights, sigma in ((4, "relative", 0.0257), (6, "relative", 0.0219),

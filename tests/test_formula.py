@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 import sympy as sp
 
-from nummodel import nomenclature, numa, operational, queueing, scaling, storage
+from nummodel import nomenclature
 from nummodel.formula import Formula, formula
+from nummodel.models import numa, operational, queueing, scaling, storage
 
 ROOMS = (scaling, operational, queueing, numa, storage)
 FORMULAS = {

@@ -7,12 +7,10 @@ from hypothesis import strategies as st
 from reference import CASES, points
 from scipy.stats import f as F
 
-from nummodel import compare, data, profile
-from nummodel.bootstrap import bootstrap
-from nummodel.fit import fit
+from nummodel.fits import _profile, bootstrap, compare, fit, remarks
 from nummodel.formula import formula
-from nummodel.remarks import remarks
-from nummodel.scaling import LAWS
+from nummodel.models.scaling import LAWS
+from nummodel.records import data
 
 N7 = np.array([1.0, 2, 4, 8, 16, 32, 64])
 
@@ -94,14 +92,14 @@ def test_where_the_spline_of_r_is_off():
 def test_ends_meet_the_threshold(law, weights):
     result = fit(LAWS[law], simulated(3), weights)
     names = [*result.free, "N_opt", "X_max"] if law == "usl" else result.free
-    targets = [profile.of(result, name) for name in names]
-    targets.append(profile.height(result, np.array([1.0, 5, 64, 500])))
+    targets = [_profile.of(result, name) for name in names]
+    targets.append(_profile.height(result, np.array([1.0, 5, 64, 500])))
     threshold = F.ppf(0.95, 1, result.dof)
     met = 0
     for target in targets:
-        for end in profile.interval(result, target, 0.95):
+        for end in _profile.interval(result, target, 0.95):
             rows = np.flatnonzero(np.isfinite(end) & (end > 0))
-            held = profile.cost(result, target, end[rows], rows)
+            held = _profile.cost(result, target, end[rows], rows)
             on_bound = np.isin(end[rows], [1.0])
             assert held[~on_bound] == pytest.approx(threshold, rel=1e-6), target.name
             met += (~on_bound).sum()
@@ -435,7 +433,7 @@ def test_errors_are_not_taken_to_be_smaller_than_rounding():
 @pytest.mark.parametrize("weights", ["absolute", "relative", "log"])
 @pytest.mark.parametrize("kind", ["parametric", "residual"])
 def test_bootstrap_refits_are_the_single_fits(kind, weights):
-    from nummodel import bootstrap as room
+    from nummodel.fits import _bootstrap as room
 
     base = fit(LAWS["usl"], simulated(11, noise=0.03), weights)
     draw = {"parametric": room._parametric, "residual": room._residual}[kind]
@@ -555,7 +553,9 @@ def test_the_search_for_what_a_ceiling_costs_is_not_trapped(last, X, ceilings, r
         for X_max in ceilings:
             squares = np.sum((X - (X_max / top)[..., None] * shape) ** 2, axis=-1)
             cheapest = (np.nanmin(squares) - result.rss) / result.variance
-            at = profile.cost(result, profile.of(result, "X_max"), np.array([X_max]), np.array([0]))
+            at = _profile.cost(
+                result, _profile.of(result, "X_max"), np.array([X_max]), np.array([0])
+            )
             assert at[0] <= cheapest and at[0] == pytest.approx(cheapest, rel=0.1, abs=0.05)
 
 
@@ -620,7 +620,7 @@ def test_the_peak_is_the_highest_of_several(sigma, top):
 
 
 def test_the_peak_of_a_law_with_columns_of_its_own_is_refused():
-    from nummodel.scaling import usl_throughput
+    from nummodel.models.scaling import usl_throughput
 
     result = fit(usl_throughput, simulated(1) | {"kappa": np.full(7, 0.001)})
     with pytest.raises(ValueError, match="kappa is a column of its own"):
@@ -672,8 +672,8 @@ def test_predictions_hold_their_level_far_beyond_the_last_load(kappa, times):
         noise = np.exp(0.05 * random.standard_normal(8))
         X = LAWS["usl"](np.append(N7, load), 100.0, **true) * noise
         result = fit(LAWS["usl"], {"N": N7, "X": X[:-1]}, "log", start={"X1": 100.0} | true)
-        new = profile.observation(result, np.array([load]), np.ones(1))
-        cost = profile.cost(result, new, X[-1:], np.zeros(1, dtype=int))
+        new = _profile.observation(result, np.array([load]), np.ones(1))
+        cost = _profile.cost(result, new, X[-1:], np.zeros(1, dtype=int))
         held += cost[0] <= F.ppf(0.95, 1, result.dof)
     assert 0.95 - 3 * np.sqrt(0.95 * 0.05 / 400) < held / 400
 

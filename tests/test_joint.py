@@ -4,12 +4,11 @@ import numpy as np
 import pytest
 from scipy.optimize import least_squares
 
-from nummodel import joint
-from nummodel.fit import fit
+from nummodel.fits import fit, joint
+from nummodel.fits.joint import Part
 from nummodel.formula import formula
-from nummodel.joint import Part
-from nummodel.queueing import mm1_response, mm1_waiting
-from nummodel.scaling import LAWS
+from nummodel.models.queueing import mm1_response, mm1_waiting
+from nummodel.models.scaling import LAWS
 
 LAMDA = np.array([1.0, 3, 5, 7, 9])
 

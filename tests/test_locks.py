@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nummodel import locks, networks, queueing
+from nummodel.models import locks, networks, queueing
 
 COSTS = {"h": 0.1, "h_remote": 0.4}
 LINES = {"local": 0.1, "remote": 0.4}

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reference import CASES, KNOWN_WRONG
 
-from nummodel import classes, convolution, locks, networks, operational, queueing, runs
-from nummodel.networks import delay, load_dependent, open_network, queue, schweitzer, solve
+from nummodel.models import _classes, _convolution, locks, networks, operational, queueing
+from nummodel.models.networks import delay, load_dependent, open_network, queue, schweitzer, solve
+from nummodel.reports import runs
 
 sys.path.append(str(Path(__file__).parent.parent / "benchmarks"))
 import peers
@@ -556,7 +557,7 @@ def test_the_notebook_cites_what_the_tools_printed():
 
 
 def test_a_figure_that_contradicts_itself_is_not_given(monkeypatch):
-    wrong = networks.convolution.solve
+    wrong = networks._convolution.solve
 
     def off(*args):
         X, Q = wrong(*args)
@@ -597,13 +598,13 @@ def broken(monkeypatch, room, name, change):
 
 
 def test_a_wrong_number_present_is_noticed(monkeypatch):
-    broken(monkeypatch, convolution, "solve", lambda X, Q: (X, Q * 1.001))
+    broken(monkeypatch, _convolution, "solve", lambda X, Q: (X, Q * 1.001))
     with pytest.raises(ArithmeticError, match="do not add up to N"):
         networks.solve([networks.queue(1.0), networks.queue(0.5)], 5)
 
 
 def test_a_throughput_above_capacity_is_noticed(monkeypatch):
-    broken(monkeypatch, convolution, "solve", lambda X, Q: (X * 1.5, Q))
+    broken(monkeypatch, _convolution, "solve", lambda X, Q: (X * 1.5, Q))
     with pytest.raises(ArithmeticError, match="above a station's capacity"):
         networks.solve([networks.queue(1.0), networks.queue(0.5)], 50)
 
@@ -619,7 +620,7 @@ def test_a_slip_in_the_recursion_of_several_classes_is_noticed(monkeypatch):
             result *= 1 + 1e-6 * np.arange(result.size).reshape(result.shape)
         return result
 
-    monkeypatch.setattr(classes.np, "multiply", slip)
+    monkeypatch.setattr(_classes.np, "multiply", slip)
     with pytest.raises(ArithmeticError, match="contradict each other"):
         networks.solve([networks.queue([0.1, 0.3]), networks.queue([0.2, 0.05])], (8, 9))
 

@@ -13,11 +13,12 @@ from functools import cache
 import numpy as np
 import pytest
 
-from nummodel import claims, data, notebook, report, runs
-from nummodel.files import STAMP
-from nummodel.remarks import EXTRAPOLATION
-from nummodel.results import Outcome
-from nummodel.runs import Run
+from nummodel.fits import EXTRAPOLATION
+from nummodel.records import claims, data
+from nummodel.reports import notebook, report, runs
+from nummodel.reports.files import STAMP
+from nummodel.reports.results import Outcome
+from nummodel.reports.runs import Run
 
 PATHS = runs.notebooks()
 NOTEBOOKS = {path.stem: notebook.read(path) for path in PATHS}

@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nummodel import data, fit, locks, numa, queueing
+from nummodel.fits import fit
+from nummodel.models import locks, numa, queueing
+from nummodel.records import data
 
 NODES = (1, 2, 3, 4, 8)
 
@@ -202,7 +204,7 @@ def test_one_fitted_figure_or_three_follow_the_measurement_and_predict_the_rest(
     """
     used, held = halves(data.load("loaded-latency"), first)
     given = {"R0": data.load("idle-latency")["R"].min(), "channels": 12} if known else {}
-    law = fit.fit(numa.loaded_latency, used, "log", **read_off(used), **given)
+    law = fit(numa.loaded_latency, used, "log", **read_off(used), **given)
     assert len(law.free) == (1 if known else 3)
     error = np.abs(law.at(held["B"]) / held["R"] - 1)
     assert error.max() < 0.055 and error.mean() < 0.025
@@ -214,7 +216,7 @@ def test_a_fitted_idle_latency_is_one_that_was_measured():
     for name, table in data.load("loaded-latency-others").groupby("machine"):
         for first in (0, 1):
             used, _ = halves(table, first)
-            law = fit.fit(numa.loaded_latency, used, "log", **read_off(used))
+            law = fit(numa.loaded_latency, used, "log", **read_off(used))
             assert law.values["R0"] == pytest.approx(idle[name], rel=0.055), name
 
 
@@ -229,7 +231,7 @@ def test_a_fit_stands_noise_with_idle_latency_or_without(seed, known):
     R = numa.loaded_latency(B=B, **made)
     noisy = R * (1 + 0.02 * np.random.default_rng(seed).standard_normal(len(B)))
     top = {"B_max": B[-1], "lines": B[-1] * noisy[-1] / 64}
-    law = fit.fit(numa.loaded_latency, {"B": B, "R": noisy}, "log", channels=8, **top, **known)
+    law = fit(numa.loaded_latency, {"B": B, "R": noisy}, "log", channels=8, **top, **known)
     error = np.abs(law.at(B) / R - 1)
     assert error.max() < 0.06 and error.mean() < 0.02
 
@@ -251,7 +253,7 @@ def test_a_fit_finds_what_a_curve_was_made_of(seed):
 
     def found(unknown):
         known = {n: v for n, v in made.items() if n not in unknown}
-        law = fit.fit(numa.loaded_latency, points, "log", **known)
+        law = fit(numa.loaded_latency, points, "log", **known)
         return law.estimate == pytest.approx({n: made[n] for n in unknown}, rel=1e-4)
 
     for unknown in (

@@ -9,7 +9,8 @@ import numpy as np
 import protocol
 import pytest
 
-from nummodel import locks, outlook
+from nummodel.models import locks
+from nummodel.models import nodes as room
 
 #: A hand-over inside a node takes 1, across 3; ten uses in a unit, or three or one.
 N, H, REMOTE = 4, 1.0, 3.0
@@ -25,7 +26,7 @@ def throughput(name, nodes, uses, S, Z):
     waiter = {"ticket": {"h_waiter": uses * H / 2}, "tas": {"h_waiter": uses * H}}.get(name, {})
 
     def grant(n):
-        return outlook.GRANTS[name](n, S, h_remote=uses * (REMOTE - H), nodes=nodes, **waiter)
+        return room.GRANTS[name](n, S, h_remote=uses * (REMOTE - H), nodes=nodes, **waiter)
 
     return locks.solve(grant, N * nodes, Z).X
 
@@ -40,7 +41,7 @@ def seen():
     table = {}
     for nodes, world in product((1, 2, 4, 8), WORLDS):
         one, several = measured(world), measured(world, nodes)
-        said = outlook.outlook(one, N, nodes, H, REMOTE)
+        said = room.outlook(one, N, nodes, H, REMOTE)
         for name in LOCKS:
             table[nodes, world, name] = (several[name] / one[name], said[name])
     return table
@@ -74,7 +75,7 @@ def test_how_far_off_the_middle_is_and_how_wide_the_range(seen, nodes, rms, bias
 @pytest.mark.parametrize("uses", [1, 10])
 def test_without_a_lock_whose_waiters_cost_the_uses_are_open(uses):
     world = (uses, 12.0, 100.0)
-    said = outlook.outlook(measured(world, names=["queue"]), N, 4, H, REMOTE)["queue"]
+    said = room.outlook(measured(world, names=["queue"]), N, 4, H, REMOTE)["queue"]
     truth = throughput("queue", 4, *world) / throughput("queue", 1, *world)
     assert said.low <= truth <= said.high
 
@@ -85,7 +86,7 @@ def test_throughputs_that_are_a_little_off():
     for world in [(1, 3.0, 20.0), (3, 10.0, 100.0), (1, 3.0, 2000.0)] * 3:
         one, four = measured(world), measured(world, 4)
         noisy = {name: x * (1 + 0.01 * rng.standard_normal()) for name, x in one.items()}
-        for name, said in outlook.outlook(noisy, N, 4, H, REMOTE).items():
+        for name, said in room.outlook(noisy, N, 4, H, REMOTE).items():
             assert 0.97 * said.low <= four[name] / one[name] <= 1.03 * said.high
 
 
@@ -95,7 +96,7 @@ def test_a_full_lock_is_arithmetic():
     A hand-over of 0.02 is twice a reader's cost and once a writer's: one use in each unit.
     """
     X = {"queue": 1.0, "ticket": 1 / 1.09, "tas": 1 / 1.18, "cohort": 1 / 0.9}
-    said = outlook.outlook(X, 10, nodes=2, h=0.02, h_remote=0.12)
+    said = room.outlook(X, 10, nodes=2, h=0.02, h_remote=0.12)
     assert said["queue"].middle == pytest.approx(1 / 1.05)
     assert said["ticket"].middle == pytest.approx(1.09 / (1.05 + 0.19))
     assert said["tas"].middle == pytest.approx(1.18 / (1 + 0.2 + 0.38), rel=1e-5)
@@ -108,7 +109,7 @@ def test_the_gain_of_the_cohort_lock_closes_the_range_without_a_step():
     rows = {name: [] for name in ("queue", "ticket", "tas")}
     for gain in gains:
         X = {"queue": 1.0, "ticket": 0.95, "tas": 0.8, "cohort": gain}
-        said = outlook.outlook(X, 6, 4, 0.04, 0.12)
+        said = room.outlook(X, 6, 4, 0.04, 0.12)
         for name, row in rows.items():
             row.append(said[name])
     for row in rows.values():
@@ -120,14 +121,14 @@ def test_the_gain_of_the_cohort_lock_closes_the_range_without_a_step():
 
 def test_a_program_that_hardly_uses_its_lock():
     """A unit of a second, hand-overs of a millionth: nearly twice on two nodes, or full."""
-    for name, said in outlook.outlook(dict.fromkeys(LOCKS, 1.0), 10, 2, 4e-8, 12e-8).items():
+    for name, said in room.outlook(dict.fromkeys(LOCKS, 1.0), 10, 2, 4e-8, 12e-8).items():
         assert 1.8 < said.middle < 2 and said.high == pytest.approx(2, rel=1e-3), name
         assert said.low == pytest.approx(1, rel=0.01)
 
 
 def test_a_lock_that_beats_the_queue_lock_is_taken_as_its_equal():
-    alike = outlook.outlook({"queue": 1.0, "tas": 1.0}, 8, 2, 1e-3, 3e-3)
-    faster = outlook.outlook({"queue": 1.0, "tas": 1.5}, 8, 2, 1e-3, 3e-3)
+    alike = room.outlook({"queue": 1.0, "tas": 1.0}, 8, 2, 1e-3, 3e-3)
+    faster = room.outlook({"queue": 1.0, "tas": 1.5}, 8, 2, 1e-3, 3e-3)
     assert faster == alike
 
 
@@ -150,7 +151,7 @@ def test_the_range_holds_what_the_protocols_do(N, Z, nodes):
         }
 
     one, several = simulated(1), simulated(nodes)
-    said = outlook.outlook(one, N, nodes, h=0.1, h_remote=0.4)
+    said = room.outlook(one, N, nodes, h=0.1, h_remote=0.4)
     for name, X in several.items():
         assert 0.95 * said[name].low < X / one[name] < 1.05 * said[name].high, name
 
@@ -193,7 +194,7 @@ GOOD = {"X": {"queue": 1.0}, "N": 10, "nodes": 2, "h": 0.1, "h_remote": 0.2}
 )
 def test_bad_input_is_named(wrong, named):
     with pytest.raises(ValueError, match=named):
-        outlook.outlook(**GOOD | wrong)
+        room.outlook(**GOOD | wrong)
 
 
 @pytest.mark.parametrize(
@@ -209,4 +210,4 @@ def test_bad_input_is_named(wrong, named):
 )
 def test_bad_input_of_a_reading_is_named(wrong, named):
     with pytest.raises(ValueError, match=named):
-        outlook.reading(**{"X": {"queue": 1.0}, "N": 10, "h": 0.1, "N_sat": [2.0]} | wrong)
+        room.reading(**{"X": {"queue": 1.0}, "N": 10, "h": 0.1, "N_sat": [2.0]} | wrong)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from scipy.sparse import csc_matrix, diags, vstack
 from scipy.sparse.linalg import spsolve
 
-from nummodel import joint, locks, partition
-from nummodel.fit import fit
+from nummodel.fits import fit, joint
+from nummodel.models import locks, partition
 
 #: Errors published, by u: for rho = 0.01 and x = 1, rho = 0.1 and x = 1, rho = 0.1 and x = 4.
 CASES = [(0.01, 1.0), (0.1, 1.0), (0.1, 4.0)]

@@ -12,8 +12,9 @@ from hypothesis.extra.numpy import mutually_broadcastable_shapes
 from reference import CASES
 from scipy.stats import t as student_t
 
-from nummodel import data, operational
-from nummodel import queueing as q
+from nummodel.models import operational
+from nummodel.models import queueing as q
+from nummodel.records import data
 
 # --- what other tools print -------------------------------------------------------------------
 

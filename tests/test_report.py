@@ -12,10 +12,10 @@ import psutil
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-from nummodel import pages, report, runs
 from nummodel.errors import InputError
-from nummodel.notebook import read
-from nummodel.runs import Run
+from nummodel.reports import pages, report, runs
+from nummodel.reports.notebook import read
+from nummodel.reports.runs import Run
 
 OUTSIDE = re.compile(
     r"(?:src|href)\s*=\s*[\"']?(?:https?:)?//|url\(\s*[\"']?https?:|@import|<script[^>]"

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import sympy as sp
 
-from nummodel import scaling
-from nummodel.scaling import LAWS, ceiling, optimum, speedup
+from nummodel.models import scaling
+from nummodel.models.scaling import LAWS, ceiling, optimum, speedup
 
 N, s, k = (scaling.usl_throughput.symbols[n] for n in ("N", "sigma", "kappa"))
 

@@ -7,7 +7,8 @@ from statistics import mean, stdev
 import numpy as np
 import pytest
 
-from nummodel import data, networks, operational, queueing, storage
+from nummodel.models import networks, operational, queueing, storage
+from nummodel.records import data
 
 # --- a RAM disk, simulated --------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import TimeoutError
 
-from nummodel.claims import show
+from nummodel.nomenclature import show
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 
@@ -145,8 +145,8 @@ EXPLORED = {
     "network": "explore(lock_and_disk, N=(1, 30), D_lock=(0, 0.4, 0.2))",
 }
 MODELS = """
-from nummodel import locks, networks, scaling
-from nummodel.explore import explore
+from nummodel.models import locks, networks, scaling
+from nummodel.widgets import explore
 
 def ticket(N, h_waiter, Z, S):
     return locks.solve(lambda n: locks.ticket_grant(n, S=S, h_waiter=h_waiter), N, Z)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from nummodel import notebook, pages, runs
-from nummodel.results import Outcome
+from nummodel.reports import notebook, pages, runs
+from nummodel.reports.results import Outcome
 
 WIDTHS = {"phone": 360, "laptop": 1366}
 

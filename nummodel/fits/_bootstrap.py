@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nummodel.fit import Fit, refit
+from nummodel.fits._fit import Fit, refit
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -18,14 +18,14 @@ from pathlib import Path
 from threading import Event, current_thread, main_thread
 from time import sleep
 
-from nummodel import files, pages
 from nummodel.errors import InputError
-from nummodel.execution import TIMEOUT, carry_out
-from nummodel.files import STAMP, write
-from nummodel.notebook import read
-from nummodel.progress import SUMMARIES, Progress, summarise
-from nummodel.results import Outcome, table
-from nummodel.runs import Run
+from nummodel.reports import files, pages
+from nummodel.reports.execution import TIMEOUT, carry_out
+from nummodel.reports.files import STAMP, write
+from nummodel.reports.notebook import read
+from nummodel.reports.progress import SUMMARIES, Progress, summarise
+from nummodel.reports.results import Outcome, table
+from nummodel.reports.runs import Run
 
 
 def report(
@@ -207,11 +207,11 @@ def _end_kernels() -> None:
     """Kill kernels, and the server of kernels, with what they started."""
     import psutil
 
-    from nummodel import kernels
+    from nummodel.reports import kernels
 
     for child in psutil.Process().children():
         with suppress(psutil.NoSuchProcess):
-            if {"ipykernel_launcher", "nummodel.kernelserver"} & set(child.cmdline()):
+            if {"ipykernel_launcher", "nummodel.reports.kernelserver"} & set(child.cmdline()):
                 kernels.end(child)
 
 

@@ -2,7 +2,7 @@
 
 A closed system of N outstanding requests (its queue depth) goes through stations, as in `networks`:
 
->>> from nummodel import networks
+>>> from nummodel.models import networks
 >>> path = [networks.queue(0.001), *devices(0.008, m=8)]  # an adapter and eight disks
 >>> networks.solve(path, [1, 16, 64]).X.round(1)
 array([111.1, 666.7, 888.9])
@@ -17,11 +17,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nummodel import classes, networks
 from nummodel.arguments import LARGEST, aligned, continuous, count, feasible, indices, valid
 from nummodel.formula import formula
-from nummodel.operational import asymptotic_throughput_max, balanced_throughput_min, saturation
-from nummodel.queueing import while_stable
+from nummodel.models import _classes, networks
+from nummodel.models.operational import (
+    asymptotic_throughput_max,
+    balanced_throughput_min,
+    saturation,
+)
+from nummodel.models.queueing import while_stable
 
 #: Devices, or processors that take interrupts.
 MANY = 100_000
@@ -162,7 +166,8 @@ def ramdisk(N, Z, S, t_local, t_remote, nodes=1, r=0.0, held=1.0) -> Requests:
         )
     points = np.stack([part.ravel() for part in np.broadcast_arrays(*given.values())], axis=-1)
     spread = [_spread(int(N), int(q), r) for N, q, r in points[:, [0, 5, 6]]]
-    terms = sum(max(TERMS // 2000, min(classes.terms(p, len(p)), networks.LARGEST)) for p in spread)
+    sizes = (min(_classes.terms(p, len(p)), networks.LARGEST) for p in spread)
+    terms = sum(max(TERMS // 2000, some) for some in sizes)
     feasible("terms of all systems asked for", terms, TERMS, "fewer at a time, or smaller N")
     each = [_ramdisk(there, *point) for there, point in zip(spread, points.tolist(), strict=True)]
     X, R, rho = np.array(each).reshape(*shape, 3).transpose(-1, *range(len(shape)))

@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from nummodel import classes, convolution
 from nummodel.arguments import LARGEST as HIGHEST
 from nummodel.arguments import count, numbers, valid
+from nummodel.models import _classes, _convolution
 
 #: Several classes are solved exactly up to this many terms, some seconds of work.
 LARGEST = 300_000_000
@@ -137,9 +137,9 @@ def solve(stations: Sequence[Station], N, Z=0.0) -> Solution:
     D, Z, several = _network(stations, Z)
     if several:
         each = _populations(N, len(Z))
-        if classes.terms(each, len(stations)) > LARGEST:
+        if _classes.terms(each, len(stations)) > LARGEST:
             return schweitzer(stations, N, Z)
-        X, R_k = classes.exact(D, _queues(stations), each, Z)
+        X, R_k = _classes.exact(D, _queues(stations), each, Z)
         return _solution(stations, D, each, Z, X, R_k, exact=True)
     counts = _counts(N)
     n = counts.ravel()
@@ -152,7 +152,7 @@ def solve(stations: Sequence[Station], N, Z=0.0) -> Solution:
     some: Any = slice(None) if n.all() else n > 0
     if n.any():
         queues: Any = [(D[k], stations[k].capacity) for k in busy]
-        X[some], numbers = convolution.solve(queues, waits, n[some])
+        X[some], numbers = _convolution.solve(queues, waits, n[some])
         for k, number in zip(busy, numbers, strict=True):
             Q[k, some] = number
     Q[~held_up] = np.multiply.outer(alone[~held_up], X)
@@ -196,7 +196,7 @@ def schweitzer(stations: Sequence[Station], N: tuple[int, ...], Z=0.0) -> Soluti
     if not several:
         raise ValueError("stations have one demand, expected a sequence of them, one per class")
     n = _populations(N, len(Z))
-    X, R_k = classes.schweitzer(D, _queues(stations), n, Z)
+    X, R_k = _classes.schweitzer(D, _queues(stations), n, Z)
     return _solution(stations, D, n, Z, X, R_k, exact=False)
 
 
@@ -236,7 +236,7 @@ def _stretch(load, capacity: np.ndarray):
     m, last = len(capacity) - 1, capacity[-1]
     for i, a in np.ndenumerate(load):
         if a < last:
-            w, idle = convolution.products(a / capacity[:-1]), (last - a) / last
+            w, idle = _convolution.products(a / capacity[:-1]), (last - a) / last
             tail = w[m] * (m / idle + 1 / idle**2) / last
             result[i] = ((ahead / capacity[:-1]) @ w[:-1] + tail) / (w[:-1].sum() + w[m] / idle)
     return result

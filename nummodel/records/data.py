@@ -11,12 +11,12 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nummodel import operational
+from nummodel.models import operational
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_PACKAGE = Path(__file__).parent
+_PACKAGE = Path(__file__).parent.parent
 #: The folder that holds `data/` and `notebooks/`: the checkout, or what the wheel carries.
 HOME = _PACKAGE / "shipped" if (_PACKAGE / "shipped").is_dir() else _PACKAGE.parent
 

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nummodel.fit import Fit
-from nummodel.fit import fit as fit_one
+from nummodel.fits._fit import Fit
+from nummodel.fits._fit import fit as fit_one
 from nummodel.formula import Formula
 
 
@@ -48,7 +48,7 @@ def fit(parts: Sequence[Part], start: Mapping[str, float], **known: float) -> Fi
     order of the parts, each in the unit of its result. Raises ValueError for no parts, laws of
     different loads, errors that are not positive, and as `fit.fit` does.
 
-    >>> from nummodel.queueing import mm1_response, mm1_waiting
+    >>> from nummodel.models.queueing import mm1_response, mm1_waiting
     >>> response = Part(mm1_response, {"lamda": [2.0, 5.0], "R": [0.125, 0.2]})
     >>> waiting = Part(mm1_waiting, {"lamda": [5.0, 8.0], "W": [0.1, 0.4]}, error=2.0)
     >>> round(fit([response, waiting], start={"S": 0.01}).estimate["S"], 6)

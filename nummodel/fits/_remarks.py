@@ -4,9 +4,8 @@ from itertools import combinations
 
 import numpy as np
 
-from nummodel.claims import show
-from nummodel.fit import Fit
-from nummodel.nomenclature import quantity
+from nummodel.fits._fit import Fit
+from nummodel.nomenclature import quantity, show
 
 #: Two estimates with a correlation above this are said to trade off.
 TRADING = 0.98

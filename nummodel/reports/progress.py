@@ -10,11 +10,11 @@ from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 
-from nummodel import pages
 from nummodel.errors import line, tell
-from nummodel.files import encoded, write
-from nummodel.results import Outcome, table
-from nummodel.runs import Run
+from nummodel.reports import pages
+from nummodel.reports.files import encoded, write
+from nummodel.reports.results import Outcome, table
+from nummodel.reports.runs import Run
 
 SUMMARIES = ("claims.json", "index.html", "results.csv")
 PAUSE = 1.0  # seconds between two indexes of an unfinished report, at least

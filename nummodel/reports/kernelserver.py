@@ -13,7 +13,7 @@ import socket
 import sys
 from contextlib import suppress
 from importlib import import_module
-from pkgutil import iter_modules
+from pkgutil import walk_packages
 
 import psutil
 
@@ -33,7 +33,7 @@ def serve(orders: socket.socket, warm: bool) -> None:
     """Fork a kernel for every socket that comes, until the command has closed its end."""
     # Matplotlib decides how figures are shown when it is imported: here as in any kernel.
     os.environ.setdefault("MPLBACKEND", "module://matplotlib_inline.backend_inline")
-    ours = (f"nummodel.{module.name}" for module in iter_modules(nummodel.__path__))
+    ours = (module.name for module in walk_packages(nummodel.__path__, "nummodel."))
     for name in ["ipykernel.kernelapp", *([*LIBRARIES.split(), *ours] if warm else [])]:
         with suppress(Exception):  # whoever needs it will hear of it
             import_module(name)

@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nummodel import queueing
 from nummodel.arguments import continuous, count, indices, numbers, station, valid
 from nummodel.formula import formula
+from nummodel.models import queueing
 
 #: Most nodes that data are placed on: tables have a row and a column for each.
 NODES = 1000

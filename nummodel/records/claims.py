@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from nummodel.data import Printed
+from nummodel.nomenclature import show
+from nummodel.records.data import Printed
 
 MIME = "application/vnd.nummodel.claim+json"
 SCHEMA = 1
@@ -235,26 +236,6 @@ def agrees(value: Any, expected: Any) -> bool:
         digits = -int(Decimal(repr(expected)).as_tuple().exponent)
         return isinstance(value, (int, float)) and round(value, digits) == expected
     return value == expected
-
-
-def show(value: Any) -> str:
-    """A value as a person would write it.
-
-    >>> show(0.0257137), show(15819.2), show([15000, None]), show(True)
-    ('0.02571', '15819', '15000 or more', 'true')
-    """
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, float):
-        return f"{value:.0f}" if 1e4 <= abs(value) < 1e9 else f"{value:.4g}"
-    if isinstance(value, (list, tuple)) and len(value) == 2:
-        low, high = value
-        if low is None and high is None:
-            return "no interval"
-        if high is None:
-            return f"{show(low)} or more"
-        return f"{show(high)} or less" if low is None else f"{show(low)} to {show(high)}"
-    return "none" if value is None else str(value)
 
 
 def _size(value: float) -> str:

@@ -5,21 +5,21 @@ from math import ceil
 from time import perf_counter
 from typing import Any
 
-from nummodel import claims
-from nummodel.files import STAMP
-from nummodel.notebook import KERNEL, read
-from nummodel.results import Outcome
-from nummodel.runs import Run
+from nummodel.records import claims
+from nummodel.reports.files import STAMP
+from nummodel.reports.notebook import KERNEL, read
+from nummodel.reports.results import Outcome
+from nummodel.reports.runs import Run
 
 TIMEOUT = 600.0
-MADE = "len(__import__('sys').modules['nummodel.claims'].made)"
+MADE = "len(__import__('sys').modules['nummodel.records.claims'].made)"
 
 
 def carry_out(run: Run, timeout: float = TIMEOUT, warm: bool = True) -> Outcome:
     """Execute one notebook, up to the cell that fails, in at most `timeout` seconds. Where many are
     executed, a `warm` server makes their imports once.
     """
-    from nummodel import kernels
+    from nummodel.reports import kernels
 
     kernels.prepare(warm)  # its server imports what kernels need, while this process does
     from nbclient.exceptions import CellExecutionError
@@ -73,7 +73,7 @@ def _client() -> type:
     from nbformat.v4 import new_code_cell
     from traitlets.config import Config
 
-    from nummodel import kernels
+    from nummodel.reports import kernels
 
     # Loopback needs no encryption; unasked, ipykernel warns of that in every notebook.
     config = Config(KernelManager={"transport_encryption": "auto"})

@@ -8,7 +8,7 @@ import numpy as np
 if TYPE_CHECKING:
     import pandas as pd
 
-    from nummodel.fit import Fit
+    from nummodel.fits._fit import Fit
 
 #: Laws that another contains, at a bound of the one quantity that it adds.
 NESTED = (("linear", "amdahl"), ("linear", "gustafson"), ("amdahl", "usl"))

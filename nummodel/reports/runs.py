@@ -16,9 +16,10 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from nummodel import __version__, data
+from nummodel import __version__
 from nummodel.errors import InputError
-from nummodel.notebook import parameters, value_of
+from nummodel.records import data
+from nummodel.reports.notebook import parameters, value_of
 
 # Values that can stand in a file's name, also where names do not tell capitals apart.
 PLAIN = re.compile(r"[a-z0-9._+-]*")
@@ -203,7 +204,7 @@ def _json(value: Any) -> bytes:
 @cache
 def _package() -> bytes:
     """Version, sources and tables, hashed."""
-    root = Path(__file__).parent
+    root = Path(__file__).parent.parent
     known = sha256(__version__.encode())
     sources = [*root.rglob("*.py"), *root.rglob("*.j2")]
     tables = (data.HOME / "data").glob("[!.]*.*")  # not the folders that JupyterLab makes there

@@ -12,11 +12,11 @@ from typing import Any
 import ipywidgets
 import numpy as np
 
-from nummodel import plot, scaling
+from nummodel import plot
 from nummodel.arguments import WHOLE
-from nummodel.claims import show
-from nummodel.fit import Fit
-from nummodel.nomenclature import QUANTITIES, known, label, quantity
+from nummodel.fits import Fit
+from nummodel.models import scaling
+from nummodel.nomenclature import QUANTITIES, known, label, quantity, show
 
 #: Where a slider starts that nobody told where, if not at one.
 START = {"N": 64, "sigma": 0.05, "kappa": 1e-3, "rho": 0.5}

@@ -13,9 +13,9 @@ from math import log
 
 import numpy as np
 
-from nummodel import erlang
 from nummodel.arguments import feasible, station, valid
 from nummodel.formula import formula
+from nummodel.models import _erlang
 
 #: Threads of a repairman's shop, one step for each, and figures for a grid of shops: some seconds.
 THREADS, FIGURES = 100_000, 10**8
@@ -137,7 +137,7 @@ def erlang_b(a, c):
     >>> erlang_b(a=95, c=[1, 100, 10_000])
     array([0.98958333, 0.04880421, 0.        ])
     """
-    return erlang.erlang_b(a, c)
+    return _erlang.erlang_b(a, c)
 
 
 @station
@@ -149,7 +149,7 @@ def erlang_c(a, c):
     >>> erlang_c(a=8, c=10)
     0.409180...
     """
-    return erlang.erlang_c(a, c)
+    return _erlang.erlang_c(a, c)
 
 
 @station
@@ -162,7 +162,7 @@ def mmc_waiting(lamda, S, c):
     inf
     """
     a = lamda * S
-    return np.where(a < c, erlang.erlang_c(a, c) * S / (c - a), np.inf)
+    return np.where(a < c, _erlang.erlang_c(a, c) * S / (c - a), np.inf)
 
 
 @station
@@ -194,7 +194,7 @@ def mmc_waiting_percentile(lamda, S, c, p):
     array([ 0.        ,  2.66859722, 14.18152268])
     """
     a = lamda * S
-    return _waiting_percentile(erlang.erlang_c(a, c), S / (c - a), p)
+    return _waiting_percentile(_erlang.erlang_c(a, c), S / (c - a), p)
 
 
 @station
@@ -212,7 +212,7 @@ def mmc_response_percentile(lamda, S, c, p):
 
     lamda, S, c, p = np.broadcast_arrays(lamda, S, c, p)
     known = (lamda * S < c) & (p < 1)
-    C = np.where(known, erlang.erlang_c(lamda * S, c), 0.0)
+    C = np.where(known, _erlang.erlang_c(lamda * S, c), 0.0)
     spare = np.where(known, c - lamda * S, 1.0)  # rate at which the queue drains, service being 1
     y = np.where(known, -np.log1p(-p), 0.0)
 
@@ -286,7 +286,7 @@ def mmck_blocking(lamda, S, c, K):
     >>> mmck_blocking(lamda=4, S=1, c=5, K=[5, 12])
     array([0.19906687, 0.02562322])
     """
-    return erlang.mmck(lamda, S, c, K)[0]
+    return _erlang.mmck(lamda, S, c, K)[0]
 
 
 @station
@@ -296,7 +296,7 @@ def mmck_throughput(lamda, S, c, K):
     >>> mmck_throughput(lamda=[4, 1e9], S=1, c=5, K=12)
     array([3.89750712, 5.        ])
     """
-    return erlang.mmck(lamda, S, c, K)[1]
+    return _erlang.mmck(lamda, S, c, K)[1]
 
 
 @station
@@ -306,7 +306,7 @@ def mmck_waiting(lamda, S, c, K):
     >>> mmck_waiting(lamda=4, S=1, c=5, K=[5, 12])
     array([0.        , 0.31140573])
     """
-    return erlang.mmck(lamda, S, c, K)[2]
+    return _erlang.mmck(lamda, S, c, K)[2]
 
 
 @station

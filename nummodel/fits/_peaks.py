@@ -4,10 +4,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nummodel.leastsquares import grid
+from nummodel.fits._leastsquares import grid
 
 if TYPE_CHECKING:
-    from nummodel.fit import Fit
+    from nummodel.fits._fit import Fit
 
 #: An end this many times beyond the estimate, or the measurements, is as good as infinite.
 FAR = 1e9

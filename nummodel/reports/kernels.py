@@ -130,7 +130,7 @@ def server(warm: bool = True) -> socket.socket:
 def _start(warm: bool) -> Server:
     ours, theirs = socket.socketpair()
     # -P: not to import what lies in the folder where the command runs.
-    command = [sys.executable, "-P", "-m", "nummodel.kernelserver", str(theirs.fileno())]
+    command = [sys.executable, "-P", "-m", "nummodel.reports.kernelserver", str(theirs.fileno())]
     command += ["warm"] * warm
     with theirs:
         # In a session of its own, where Ctrl-C does not reach it.

@@ -8,10 +8,10 @@ from functools import cached_property
 from io import StringIO
 from typing import Any
 
-from nummodel import claims
-from nummodel.files import COLUMNS
-from nummodel.notebook import summary
-from nummodel.runs import Run
+from nummodel.records import claims
+from nummodel.reports.files import COLUMNS
+from nummodel.reports.notebook import summary
+from nummodel.reports.runs import Run
 
 #: What a spreadsheet takes for the beginning of a formula, also after what it cuts off.
 FORMULA = tuple("=+-@\t\n")

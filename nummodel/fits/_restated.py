@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from nummodel._jets import Jet
 from nummodel.formula import Formula
-from nummodel.jets import Jet
 from nummodel.nomenclature import quantity
 
 
@@ -31,7 +31,7 @@ def by_peak(law: Formula) -> ByPeak | None:
     """How to say a law by its peak; None for a law without one."""
     import sympy as sp
 
-    from nummodel import scaling
+    from nummodel.models import scaling
 
     peak, N = scaling.optimum(law), law.symbols["N"]
     if not peak:

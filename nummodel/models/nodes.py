@@ -30,8 +30,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nummodel import locks
 from nummodel.arguments import count, feasible, numbers, valid
+from nummodel.models import locks
 
 GRANTS = {
     "queue": locks.queue_grant,

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from nummodel import peaks, profile
+from nummodel.fits import _peaks, _profile
+from nummodel.fits._leastsquares import in_unit, rounding, search, solve, unit_of
+from nummodel.fits._measured import Measured, check_start, measured
 from nummodel.formula import Formula
-from nummodel.leastsquares import in_unit, rounding, search, solve, unit_of
-from nummodel.measured import Measured, check_start, measured
 from nummodel.nomenclature import quantity
 
 if TYPE_CHECKING:
@@ -188,14 +188,14 @@ class Fit(Measured):
         spare. Raises ValueError for what the law lacks, and for an X_max that hangs on two
         estimates none of which is a scale.
         """
-        if name == "N_opt" and len(shapes := peaks.shapes(self)) == 1:
+        if name == "N_opt" and len(shapes := _peaks.shapes(self)) == 1:
             low, high = np.minimum(self.interval(shapes[0], level), 1e30)
             tried = low + np.linspace(0, 1, 17) * (high - low)  # it may go up and down
             moved = [replace(self, estimate=self.estimate | {shapes[0]: v}) for v in tried]
-            found = [peaks.peak(fit) for fit in moved]
+            found = [_peaks.peak(fit) for fit in moved]
             return min(found), max(found)
         if name not in self.free and name != "N_opt":
-            asked = profile.derived(self, name)
+            asked = _profile.derived(self, name)
             used = [n for n in asked.quantities if n in self.free]
             if len(used) == 1:  # it goes up or down with the only estimate that it takes
                 found = [
@@ -203,7 +203,7 @@ class Fit(Measured):
                 ]
                 found = [max(quantity(name).low, np.inf if np.isnan(v) else v) for v in found]
                 return min(found), max(found)
-        low, high = profile.interval(self, profile.of(self, name), level)
+        low, high = _profile.interval(self, _profile.of(self, name), level)
         return float(low[0]), float(high[0])
 
     def estimates(self, level: float = 0.95) -> dict[str, Estimate]:
@@ -250,7 +250,7 @@ class Fit(Measured):
         if not (N > 0).all():
             raise ValueError(f"curve: {self.law.quantities[0]} must be positive")
         self.without_columns("curve")
-        low, high = profile.interval(self, profile.height(self, N), level)
+        low, high = _profile.interval(self, _profile.height(self, N), level)
         return pd.DataFrame({"N": N, "value": self.at(N), "low": low, "high": high})
 
     def predict(self, N, level: float = 0.95, weight: Any = None) -> "pd.DataFrame":
@@ -282,7 +282,7 @@ class Fit(Measured):
         if weight is None:
             weight = {"relative": curve**-2.0, "given": np.nan}.get(self.weights, 1.0)
         weight = np.broadcast_to(np.asarray(weight, dtype=float), at.shape)
-        low, high = profile.interval(self, profile.observation(self, at, weight), level)
+        low, high = _profile.interval(self, _profile.observation(self, at, weight), level)
         if len(at) < len(np.unique(N)):
             low, high = (value * np.interp(np.log(N), np.log(at), e / curve) for e in (low, high))
         else:
@@ -293,7 +293,7 @@ class Fit(Measured):
         """N and X of the highest throughput at any N >= 1; None for a curve that goes on rising, or
         to a ceiling that is higher. Raises ValueError for a law without N.
         """
-        N, X = peaks.top(self)
+        N, X = _peaks.top(self)
         return (N, X) if np.isfinite(N) else None
 
     @property
@@ -301,7 +301,7 @@ class Fit(Measured):
         """The highest throughput of the curve at any N >= 1; infinite if it has neither peak nor
         ceiling.
         """
-        return peaks.top(self)[1]
+        return _peaks.top(self)[1]
 
     def load_for(self, X: float, level: float = 0.95) -> tuple[float, float, float]:
         """The load at which the curve first reaches `X`, and its interval (low, high).
@@ -314,7 +314,7 @@ class Fit(Measured):
         """
         if not 0 < X < np.inf:
             raise ValueError(f"load_for: X is {X}, expected a positive number")
-        load, low, high = profile.load(self, X, level)
+        load, low, high = _profile.load(self, X, level)
         return float(load), float(low), float(high)
 
     @cached_property

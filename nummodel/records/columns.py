@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from nummodel.errors import InputError
-from nummodel.readers.table import Cells, is_number
+from nummodel.records.readers.table import Cells, is_number
 
 #: What a word of a column's name says about the column. Where words disagree, the first kind wins.
 WORDS = {

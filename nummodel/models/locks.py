@@ -46,7 +46,7 @@ from nummodel.arguments import (
     valid,
 )
 from nummodel.formula import formula
-from nummodel.queueing import while_stable
+from nummodel.models.queueing import while_stable
 
 #: Seconds per completion with n present, an array of any shape; n is a whole number.
 Grant = Callable[[int], Any]

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from nummodel.fits._leastsquares import descend, grid
+from nummodel.fits._peaks import FAR, peak, shapes, top
+from nummodel.fits._restated import by_peak, height_at, level, through, with_peak
 from nummodel.formula import Formula
-from nummodel.leastsquares import descend, grid
 from nummodel.nomenclature import quantity
-from nummodel.peaks import FAR, peak, shapes, top
-from nummodel.restated import by_peak, height_at, level, through, with_peak
 
 if TYPE_CHECKING:
-    from nummodel.fit import Fit
+    from nummodel.fits._fit import Fit
 
 
 #: Valleys of the coarse grid that are followed down.
@@ -72,7 +72,7 @@ def _asked(fit: "Fit", law: Formula, asked: Formula, free, best: float) -> Targe
 
 def derived(fit: "Fit", name: str) -> Formula:
     """The formula of "X_max". Raises ValueError for what a law lacks, or algebra does not find."""
-    from nummodel import scaling
+    from nummodel.models import scaling
 
     law = fit.law.__name__  # type: ignore[attr-defined]
     if name != "X_max":

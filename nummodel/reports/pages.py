@@ -9,11 +9,12 @@ from importlib.resources import files
 from typing import Any
 from urllib.parse import quote
 
-from nummodel import claims, results
-from nummodel.files import GENERATOR
-from nummodel.notebook import declared
-from nummodel.results import Outcome
-from nummodel.runs import Run
+from nummodel.records import claims
+from nummodel.reports import results
+from nummodel.reports.files import GENERATOR
+from nummodel.reports.notebook import declared
+from nummodel.reports.results import Outcome
+from nummodel.reports.runs import Run
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
 WIDGET_STATE = "application/vnd.jupyter.widget-state+json"
@@ -191,7 +192,7 @@ def _template(name: str):
     from jinja2 import Environment, FunctionLoader
     from pygments.formatters import HtmlFormatter
 
-    folder = files("nummodel") / "templates"
+    folder = files("nummodel.reports") / "templates"
     loader = FunctionLoader(lambda n: (folder / n).read_text(encoding="utf-8"))
     environment = Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
     environment.filters["show"] = claims.show
