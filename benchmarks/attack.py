@@ -27,7 +27,7 @@ from attacker import WORDS, Attack, Hang
 ROOT = Path(__file__).resolve().parent.parent
 MOST = 2**30  # bytes that a process may take
 MILD = "usl amdahl linear kappa log relative absolute 0.9 0.5 N>8 N<4 N>1e9 N X".split()
-RECORD = "from nummodel import claims\nclaims.record('square', size**2)"
+RECORD = "from nummodel.records import claims\nclaims.record('square', size**2)"
 CHECK = "claims.check('size', model=size, documented=(0, 9e9), kind='fit')"
 
 

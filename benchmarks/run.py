@@ -68,7 +68,11 @@ def startup() -> list[str]:
             ),
             ("all of them again: `nummodel report --force`", None, seconds(run(*again), 1)),
             ("`import nummodel`", 0.1, imports("import nummodel")),
-            ("`from nummodel import scaling`", 0.4, imports("from nummodel import scaling")),
+            (
+                "`from nummodel.models import scaling`",
+                0.4,
+                imports("from nummodel.models import scaling"),
+            ),
         ]
     finally:
         shutil.rmtree(home)

@@ -23,7 +23,9 @@ from nummodel.errors import InputError
 from nummodel.reports import kernels, pages, progress, report, results, runs
 from nummodel.reports.runs import Run
 
-RECORD = "from nummodel import claims\nclaims.record('square', size**2)\nclaims.record('two', 2)"
+RECORD = (
+    "from nummodel.records import claims\nclaims.record('square', size**2)\nclaims.record('two', 2)"
+)
 NUMMODEL = (sys.executable, "-m", "nummodel", "report")
 
 
@@ -206,7 +208,7 @@ def test_what_is_there_is_kept_until_something_changes(tmp_path):
 
 def test_results_lie_beside_each_other(tmp_path):
     path, out = notebook(tmp_path, "beside", RECORD), tmp_path / "out"
-    wide = "from nummodel import claims\nclaims.record('between', (1, 2.5))"
+    wide = "from nummodel.records import claims\nclaims.record('between', (1, 2.5))"
     other = notebook(tmp_path, "wide", wide, parameters="on: bool = True")
     planned = runs.plan([str(path), str(other)], ["on=false"], ["size=4,5"])
     outcomes = report.report(planned, out, jobs=2)
@@ -443,7 +445,7 @@ def test_runs_have_nothing_in_common(tmp_path):
     path = notebook(
         tmp_path,
         "alone",
-        "import os, random\nimport numpy as np\nfrom nummodel import claims, scaling\n"
+        "import os, random\nimport numpy as np\nfrom nummodel.models import scaling\nfrom nummodel.records import claims\n"
         "for thing in (np, scaling):\n    assert not hasattr(thing, 'left')\n    thing.left = size",
         "assert 'LEFT' not in os.environ\nos.environ['LEFT'] = 'here'",
         "claims.record('drawn', [random.random(), np.random.random()])",

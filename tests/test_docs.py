@@ -22,6 +22,7 @@ import pytest
 import yaml
 from inprocess import nummodel
 
+from nummodel import models
 from nummodel.nomenclature import QUANTITIES
 from nummodel.reports import notebook, runs
 
@@ -230,8 +231,8 @@ def test_our_side_of_the_names_exists():
     names = [n for row in rows for n in re.findall(r"`([\w.]+)`", row)]
     assert len(names) > 30
     for name in set(names) - set(QUANTITIES) - {"weights"}:
-        module, _, rest = name.partition(".")
-        found = import_module(f"nummodel.{module}")
+        room, _, rest = name.partition(".")
+        found = import_module("nummodel." + "models." * (room in dir(models)) + room)
         for part in rest.split("."):
             found = inspect.getattr_static(found, part)
 

@@ -11,12 +11,11 @@ from nbclient.output_widget import OutputWidget
 from nbformat.v4 import new_code_cell, new_notebook
 
 from nummodel import plot
-from nummodel import widgets as explore_room
 from nummodel.fits import fit
 from nummodel.models import locks, networks, queueing, scaling
 from nummodel.nomenclature import label, quantity, show
 from nummodel.records import data
-from nummodel.widgets import explore
+from nummodel.widgets import explore, interact
 
 
 def ticket(N, Z, S, h_waiter):
@@ -108,11 +107,12 @@ def test_what_cannot_be_explored_is_told(call, told):
         call()
 
 
-@pytest.mark.parametrize("call", ["explore.interact(draw, kappa=slider)", "explore.explore(usl)"])
+@pytest.mark.parametrize("call", ["interact(draw, kappa=slider)", "explore(usl)"])
 def test_programs_that_execute_notebooks_are_told_only_at_the_end_of_a_cell(tmp_path, call):
     """A capturing widget is answered meanwhile, and nbclient's answer costs it the cell's end."""
     source = (
-        "import ipywidgets\nfrom nummodel import explore, plot\n"
+        "import ipywidgets\nfrom nummodel import plot\n"
+        "from nummodel.widgets import explore, interact\n"
         "from nummodel.models.scaling import usl_throughput as usl\n"
         "slider = ipywidgets.FloatSlider(0.5)\n"
         f"draw = lambda kappa: plot.Picture(f'kappa = {{kappa}}')\n{call}"
@@ -132,7 +132,7 @@ def test_programs_that_execute_notebooks_are_told_only_at_the_end_of_a_cell(tmp_
 
 def test_a_picture_follows_its_slider():
     slider = ipywidgets.FloatSlider(0.5, max=2)
-    shown = explore_room.interact(lambda kappa: plot.Picture(f"kappa = {kappa}"), kappa=slider)
+    shown = interact(lambda kappa: plot.Picture(f"kappa = {kappa}"), kappa=slider)
     assert shown.children[-1].outputs[0]["data"]["text/plain"] == "kappa = 0.5"
     slider.value = 1.5
     (output,) = shown.children[-1].outputs

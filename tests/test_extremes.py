@@ -61,7 +61,7 @@ def _public():
         for name, f in vars(room).items():
             here = isfunction(f) and f.__module__ == room.__name__
             if not name.startswith("_") and (here or isinstance(f, Formula)):
-                found.setdefault(id(f), (f"{room.__name__.partition('.')[2]}.{name}", f))
+                found.setdefault(id(f), (f"{room.__name__.rpartition('.')[2]}.{name}", f))
     return dict(found.values()) | {"numa.Topology.latency": latency}
 
 
@@ -208,12 +208,12 @@ DRAWN = {
     "numa.nodes": lambda rng, _: number(rng, "nodes"),
     "storage.m": lambda rng, _: number(rng, "m"),
     "storage.c": lambda rng, _: number(rng, "c"),
-    "outlook.X": by_lock,
-    "outlook.h": lambda rng, _: number(rng, "h") * (1 if rng.wild else 1e-5),
-    "outlook.h_remote": lambda rng, _: number(rng, "h") * (1 if rng.wild else 1e2),
-    "outlook.N": lambda rng, _: number(rng, "N"),
-    "outlook.nodes": lambda rng, _: number(rng, "nodes"),
-    "outlook.N_sat": lambda rng, _: 1 + 10 ** rng.uniform(-3, 9, 3),
+    "nodes.X": by_lock,
+    "nodes.h": lambda rng, _: number(rng, "h") * (1 if rng.wild else 1e-5),
+    "nodes.h_remote": lambda rng, _: number(rng, "h") * (1 if rng.wild else 1e2),
+    "nodes.N": lambda rng, _: number(rng, "N"),
+    "nodes.nodes": lambda rng, _: number(rng, "nodes"),
+    "nodes.N_sat": lambda rng, _: 1 + 10 ** rng.uniform(-3, 9, 3),
 }  # fmt: skip
 
 

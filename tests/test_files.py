@@ -23,7 +23,7 @@ from nummodel.reports import files, kernels, pages, report, results, runs
 from nummodel.reports.notebook import read
 from nummodel.reports.runs import Run
 
-RECORD = "from nummodel import claims\nclaims.record('square', size**2)"
+RECORD = "from nummodel.records import claims\nclaims.record('square', size**2)"
 NUMMODEL = (sys.executable, "-m", "nummodel", "report")
 
 

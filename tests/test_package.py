@@ -125,12 +125,13 @@ COMMAND = "from nummodel.cli import main; sys.argv[1:] = {!r}; main()"
         (COMMAND.format(["fit", "raytracer"]), "chosen: "),
         (COMMAND.format(["list"]), "usl"),
         (
-            "from nummodel import fit, locks, networks, numa, plot, queueing, scaling, storage\n"
+            "from nummodel import fits, plot\n"
+            "from nummodel.models import locks, networks, numa, queueing, scaling, storage\n"
             "print(networks.solve([networks.queue(0.5)], 1).X)",
             "2.0",
         ),
         (
-            "from nummodel import claims\n"
+            "from nummodel.records import claims\n"
             "claims.check('one', model=1, documented=(0, 2), kind='audit')",
             "holds: one",
         ),
@@ -187,9 +188,9 @@ def test_versions_agree():
     "statement, may",
     [
         ("import nummodel", set()),
-        ("from nummodel import scaling, operational, queueing", {"numpy"}),
+        ("from nummodel.models import scaling, operational, queueing", {"numpy"}),
         ("from nummodel import cli", {"click"}),
-        ("from nummodel import fit, data, claims", {"numpy"}),
+        ("from nummodel.fits import fit; from nummodel.records import data, claims", {"numpy"}),
         ("from nummodel import study; study.study('raytracer')", {"numpy", "scipy"}),
     ],
 )

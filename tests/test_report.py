@@ -38,7 +38,7 @@ def mixed(tmp_path_factory):
     """A report in which one notebook is right and four are not, two at a time."""
     folder = tmp_path_factory.mktemp("mixed")
     check = 'claims.check("size", model=size, documented=(3, 4), kind="fit")'
-    claim = f"from nummodel import claims\n{check}"
+    claim = f"from nummodel.records import claims\n{check}"
     paths = [
         notebook(folder, "good", claim, "size * 2"),
         notebook(folder, "missing", claim.replace("(3, 4)", "(5, 6)"), "'not reached'"),
@@ -99,7 +99,9 @@ def test_every_image_has_alternative_text_and_no_heading_ends_in_a_link(tmp_path
 
 
 def test_parameters_reach_the_notebook(tmp_path):
-    path = notebook(tmp_path, "shaped", "from nummodel import claims\nclaims.record('size', size)")
+    path = notebook(
+        tmp_path, "shaped", "from nummodel.records import claims\nclaims.record('size', size)"
+    )
     planned = runs.plan([str(path)], ["size=7"])
     (outcome,) = report.report(planned, tmp_path / "out", jobs=1)
     assert [c["model"] for c in outcome.claims] == [7]
