@@ -23,9 +23,8 @@ from nummodel.errors import InputError
 from nummodel.reports import kernels, pages, progress, report, results, runs
 from nummodel.reports.runs import Run
 
-RECORD = (
-    "from nummodel.records import claims\nclaims.record('square', size**2)\nclaims.record('two', 2)"
-)
+CLAIMS = "from nummodel.records import claims\n"
+RECORD = f"{CLAIMS}claims.record('square', size**2)\nclaims.record('two', 2)"
 NUMMODEL = (sys.executable, "-m", "nummodel", "report")
 
 
@@ -445,7 +444,7 @@ def test_runs_have_nothing_in_common(tmp_path):
     path = notebook(
         tmp_path,
         "alone",
-        "import os, random\nimport numpy as np\nfrom nummodel.models import scaling\nfrom nummodel.records import claims\n"
+        f"import os, random\nimport numpy as np\nfrom nummodel.models import scaling\n{CLAIMS}"
         "for thing in (np, scaling):\n    assert not hasattr(thing, 'left')\n    thing.left = size",
         "assert 'LEFT' not in os.environ\nos.environ['LEFT'] = 'here'",
         "claims.record('drawn', [random.random(), np.random.random()])",
@@ -470,7 +469,7 @@ def test_a_script_may_execute_runs(tmp_path):
     path = notebook(tmp_path, "one", RECORD)
     script = tmp_path / "script.py"
     script.write_text(
-        "from pathlib import Path\nfrom nummodel import report, runs\n"
+        "from pathlib import Path\nfrom nummodel.reports import report, runs\n"
         f"run = runs.Run(Path({str(path)!r}))\n"
         "print(report.execute_run(run, Path('out')).records['square'])\n"
     )
@@ -559,7 +558,7 @@ def test_an_interruption_is_the_kernels_alone(tmp_path):
     path = notebook(tmp_path, "slow", "open('begun', 'w').close()", "import time; time.sleep(300)")
     script = tmp_path / "script.py"
     script.write_text(
-        "import subprocess\nfrom pathlib import Path\nfrom nummodel import report, runs\n"
+        "import subprocess\nfrom pathlib import Path\nfrom nummodel.reports import report, runs\n"
         "own = subprocess.Popen(['sleep', '300'])\n"
         f"try:\n    report.report([runs.Run(Path({str(path)!r}))], Path('out'), 1)\n"
         "except KeyboardInterrupt:\n    print(own.poll())\nfinally:\n    own.kill()\n"

@@ -563,7 +563,7 @@ def test_a_figure_that_contradicts_itself_is_not_given(monkeypatch):
         X, Q = wrong(*args)
         return X * (1 + 1e-6), Q
 
-    monkeypatch.setattr(networks.convolution, "solve", off)
+    monkeypatch.setattr(networks._convolution, "solve", off)
     with pytest.raises(ArithmeticError, match="do not add up"):
         solve(MS32, 50, Z=1.0)
 
