@@ -41,7 +41,7 @@ test-ui: $(VENV)/ui  ## notebooks and reports in a real browser (installs Debian
 fuzz: $(VENV)/test  ## property tests with ten times the examples, and others each time
 	@$(BIN)/python -m pytest $(PARALLEL) -m hypothesis --hypothesis-profile=fuzz
 
-lint: $(VENV)/test
+lint: $(VENV)/test  ## ruff and mypy alone
 	@$(BIN)/ruff check && $(BIN)/ruff format --check && $(BIN)/mypy
 
 lint-workflows: $(BIN)/actionlint  ## check .github/workflows (needs Go, which builds actionlint)

@@ -50,7 +50,9 @@ def cli(context) -> None:
 @click.option("--force", is_flag=True, help="Also what is there already, and would be the same.")
 @click.option("--no-execute", is_flag=True, help="Only make pages of what was executed before.")
 def report(notebooks, given, sweep, params, jobs, output, timeout, force, no_execute) -> None:
-    """Execute notebooks (all, if none is named) and write their pages, an index and results.csv.
+    """Execute notebooks, all or some, into pages.
+
+    An index, claims.json and results.csv are written beside the pages.
 
     A notebook is named by its number, its name or its path. Several --sweep give every
     combination. --params lists runs, as in: - {notebook: 11, parameters: {train: [6, 12]}}
@@ -104,7 +106,7 @@ def _need_notebooks() -> None:
     type=click.Choice(["notebooks", "laws", "tables", "readers"]),
 )
 def list_(what) -> None:
-    """What there is: notebooks, laws, tables and readers, or one of these."""
+    """List notebooks, laws, tables and readers."""
     kinds = {
         "notebooks": _notebooks,
         "laws": _laws,
@@ -168,7 +170,7 @@ def _readers():
 @click.option("--level", default=0.95, show_default=True, type=click.FloatRange(0, 1, True, True))
 @click.option("--json", "as_json", is_flag=True, help="One JSON document instead of tables.")
 def fit(file, x, y, law, weights, holdout, level, as_json) -> None:
-    """Fit scaling laws to a table with a load column and a throughput column.
+    """Fit scaling laws to loads and throughputs.
 
     FILE is a CSV file with a header, "-" for one on standard input, or the name of one of
     `nummodel list tables`. Cells are parted by commas, semicolons or tabs.

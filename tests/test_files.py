@@ -1,5 +1,6 @@
 """Files of a report: whose they are, that nothing is lost, that one bad run costs no other."""
 
+import asyncio
 import csv
 import json
 import os
@@ -422,6 +423,17 @@ def test_a_signal_ends_all_and_leaves_an_index(tmp_path, number):
         assert (code, out) == (130, "") and err.strip().endswith("goes on from there")
         assert not list((tmp_path / "connections").iterdir())
         assert [row["status"] for row in rows(tmp_path / "out")] == ["executed", "failed"]
+
+
+def test_no_kernel_is_interrupted_before_it_is_killed():
+    """Else it may say so on stderr, of a report that went well."""
+    process, forked = subprocess.Popen(["sleep", "60"]), kernels.Forked()
+    forked.process = kernels.Kernel(process.pid)
+    asyncio.run(forked.send_signal(signal.SIGINT))
+    with pytest.raises(subprocess.TimeoutExpired):
+        process.wait(0.2)
+    asyncio.run(forked.send_signal(signal.SIGTERM))
+    assert process.wait(10) == -signal.SIGTERM
 
 
 @pytest.mark.skipif(not kernels.FORKS, reason="no kernels are forked here")

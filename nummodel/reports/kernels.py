@@ -63,6 +63,13 @@ class Forked(LocalProvisioner):
         self.pid = self.pgid = self.process.pid
         return self.connection_info
 
+    async def send_signal(self, signum: int) -> None:
+        """But for the interruption that jupyter_client sends before it kills: a kernel that is
+        interrupted says so on stderr, as if the report had failed.
+        """
+        if signum != signal.SIGINT:
+            await super().send_signal(signum)
+
     async def kill(self, restart: bool = False) -> None:
         """Not the group of processes alone, which a process can leave."""
         with suppress(psutil.NoSuchProcess):

@@ -9,6 +9,7 @@ from importlib.resources import files
 from typing import Any
 from urllib.parse import quote
 
+from nummodel.nomenclature import show
 from nummodel.records import claims
 from nummodel.reports import results
 from nummodel.reports.files import GENERATOR
@@ -195,7 +196,7 @@ def _template(name: str):
     folder = files("nummodel.reports") / "templates"
     loader = FunctionLoader(lambda n: (folder / n).read_text(encoding="utf-8"))
     environment = Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    environment.filters["show"] = claims.show
+    environment.filters["show"] = show
     environment.filters["href"] = lambda name: quote(os.fsencode(f"{name}.html"), safe=",=+")
     environment.filters["label"] = _label
     environment.filters["first_line"] = lambda text: text.partition("\n")[0]
