@@ -134,6 +134,9 @@ def test_comments_may_hold_anything(tmp_path):
         ("workers,tps_stddev,tps", "workers", "tps"),
         ("tps,threads,elapsed", "threads", "tps"),
         ("date,input,output", "input", "output"),
+        ("n_requests,threads,tps", "threads", "tps"),
+        ("x position,threads,tps", "threads", "tps"),
+        ("total_ops,threads,ops_per_s", "threads", "ops_per_s"),
     ],
 )
 def test_columns_are_known_by_their_names(tmp_path, header, x, y):
@@ -152,6 +155,9 @@ def test_columns_are_known_by_their_names(tmp_path, header, x, y):
         ("threads,run,elapsed_s", "no column is known as the throughput"),
         ("run,when,tps", "no column is known as the load"),
         ("threads,tps per client,elapsed", "no column is known as the throughput"),
+        ("threads,runtime,when", "no column is known as the throughput"),
+        ("clients,total transactions,elapsed", "no column is known as the throughput"),
+        ("threads,n,tps", "threads, n may be the load"),
     ],
 )
 def test_columns_that_are_not_clear_are_refused_with_the_command_that_names_them(
