@@ -89,20 +89,23 @@ def choose(cells: Cells, x: str | None, y: str | None, weights: str, path: Path)
 
 def pooled(cells: Cells, used: set[str], N: np.ndarray, path: str | Path) -> list[str]:
     """Warnings: columns that are neither used nor measurements, and of whose values several have
-    two different loads or more, as those of two configurations in one file.
+    two different loads or more, as those of two configurations in one file. Where the name says
+    nothing, a column of numbers is no measurement if all of its values have, and some loads have
+    several of them.
     """
     found = []
     for place, (name, column) in enumerate(cells.items(), 1):
         texts = list(column.values())
         said = kind(name)
         setting = said in ("configuration", "load") or not _has_numbers(texts)
-        if name in used or said in ("run", "time") or not setting:
+        if name in used or said in ("run", "time") or (said and not setting):
             continue
         loads: dict[str, set[float]] = {}
         for text, load in zip(texts, N, strict=True):
             loads.setdefault(text, set()).add(load)
         values = [text for text, different in loads.items() if len(different) > 1]
-        if len(values) > 1:
+        crossed = len(values) == len(loads) and sum(map(len, loads.values())) > len(set(N))
+        if len(values) > 1 and (setting or crossed):
             rest = f" and {len(values) - 3} more" if len(values) > 3 else ""
             literal = values[0].replace("\\", r"\\").replace('"', r"\"")
             rows = shlex.quote(f'NR == 1 || ${place} == "{literal}"')

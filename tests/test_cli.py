@@ -253,6 +253,23 @@ def test_configurations_in_one_file_are_noticed(tmp_path):
     assert not any("fitted together" in w for w in result("fit", write(tmp_path, runs))["warnings"])
 
 
+@pytest.mark.parametrize(
+    "name, values, noticed",
+    [
+        ("batch_size", (1, 64), True),
+        ("warmup", (1, 0), True),
+        ("read_pct", (50, 95), False),  # by its name a share that was measured
+        ("temperature", (40, 40, 41, 42, 42, 43, 44, 45), False),
+    ],
+)
+def test_configurations_that_are_numbers_are_noticed(tmp_path, name, values, noticed):
+    points = [(1, 10), (2, 19), (4, 33), (8, 52), (1, 12), (2, 22), (4, 40), (8, 60)]
+    each = np.repeat(values, len(points) // len(values))
+    rows = "".join(f"{n},{v},{x}\n" for (n, x), v in zip(points, each, strict=True))
+    warned = result("fit", write(tmp_path, f"threads,{name},tps\n{rows}"))["warnings"]
+    assert any(f"different {name}" in warning for warning in warned) == noticed
+
+
 def test_a_row_held_out_that_lies_outside_its_interval_is_a_warning(tmp_path):
     path = write(tmp_path, GOOD.replace("32,110", "32,300"))
     got = result("fit", path, "--holdout", "N>16", "--law", "amdahl")
