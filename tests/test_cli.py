@@ -223,6 +223,11 @@ def test_decimal_commas(tmp_path, separator):
     assert "without thousands separators" in refused("fit", write(tmp_path, thousands))
 
 
+@pytest.mark.parametrize("points", ["1,1.000\n2,1.953", "1,1\n2,1.953", "1,540\n2,1010.125"])
+def test_points_that_do_not_part_thousands(tmp_path, points):
+    assert result("fit", write(tmp_path, f"N,X\n{points}\n"))["n"] == 2
+
+
 def test_what_parts_cells_is_not_counted_inside_quotes(tmp_path):
     text = GOOD.replace(",", ";").replace("N;X", '"load, threads, all";"X, per s"')
     got = result("fit", write(tmp_path, text))
@@ -441,6 +446,8 @@ def test_fit_for_people():
         (GOOD.replace("19", '"1,9"'), ":3:", "expected a number with a decimal point"),
         (GOOD.replace("19", '"1,940"'), ":3:", "without thousands separators, such as 1940 or"),
         (GOOD.replace("19", '"-1,940,000.5"'), ":3:", "without thousands separators"),
+        ("N;X\n1;540\n2;1.010\n4;1.940\n", ":3:", "expected 1010 if points part thousands, or"),
+        ("N;X\n512;9\n1.024;15\n2.048;17\n", ":3:", "expected 1024 if points part thousands, or"),
     ],
 )  # fmt: skip
 def test_bad_tables(tmp_path, text, where, what):
