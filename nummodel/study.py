@@ -152,7 +152,7 @@ def _outside(predictions: list[dict[str, Any]], x: str, level: float) -> list[st
     found = [f"{x} = {p['N']:g} ({side})" for p, side in zip(missed[:5], sides, strict=False)]
     rest = f" and {len(missed) - 5} more" if len(missed) > 5 else ""
     return [
-        f"{len(missed)} of {len(predictions)} rows held out lie outside their {100 * level:g} % "
+        f"{len(missed)} of {len(predictions)} rows held out lie outside their {100 * level:.15g} % "
         f"intervals: {', '.join(found)}{rest}"
     ]
 
@@ -173,7 +173,7 @@ def text(result: dict[str, Any], level: float) -> str:
     """A study as tables for people."""
     lines = [
         f"{result['y']} against {result['x']}: {result['n']} points, {result['weights']} weights",
-        f"in brackets: {100 * level:g} % intervals",
+        f"in brackets: {100 * level:.15g} % intervals",
     ]
     for name, law in result["laws"].items():
         lines += ["", name]

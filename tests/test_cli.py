@@ -411,6 +411,11 @@ def test_laws_that_need_more_points_are_refused_one_by_one(tmp_path):
     assert all("3 points" in warning for warning in spare) and len(spare) == 2
 
 
+def test_a_level_is_printed_with_its_digits(tmp_path):
+    done = nummodel("fit", write(tmp_path, GOOD), "--level", "0.9999999")
+    assert "in brackets: 99.99999 % intervals" in done.stdout
+
+
 def test_fit_for_people():
     done = nummodel(*ZVM, "--weights", "relative", "--holdout", "N > 24")
     assert done.returncode == 0
