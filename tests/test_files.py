@@ -370,6 +370,21 @@ def test_a_timeout_is_a_number_of_seconds(tmp_path, timeout):
     assert (code, out, err.count("\n")) == (2, "", 1) and "--timeout" in err
 
 
+def test_a_timeout_ends_short_cells_as_well(tmp_path):
+    """None of which takes as long."""
+    path = notebook(tmp_path, "a", *100 * ["import time; time.sleep(0.04)"])
+    outcome = report.carry_out(Run(path), timeout=1)
+    assert outcome.error == "TimeoutError: not at its end after 1 s"
+    assert outcome.notebook.cells[-1].execution_count is None
+
+
+def test_a_timeout_is_told_in_a_line(tmp_path):
+    notebook(tmp_path, "a", "import time; time.sleep(60)")
+    code, _, err = finish(command("a.ipynb", "--timeout", "2", cwd=tmp_path))
+    assert code == 1 and "TimeoutError: not at its end after 2 s" in err
+    assert all(line.startswith("nummodel: ") for line in err.splitlines()), err
+
+
 def test_what_an_editor_leaves_beside_the_tables_changes_no_run(tmp_path, monkeypatch):
     (tmp_path / "data" / ".ipynb_checkpoints").mkdir(parents=True)
     monkeypatch.setattr(runs.data, "HOME", tmp_path)
