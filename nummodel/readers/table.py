@@ -18,6 +18,8 @@ COMMA = re.compile("[-+]?[0-9]*,[0-9]+([eE][-+]?[0-9]+)?")
 THOUSANDS = re.compile(r"[-+]?[1-9][0-9]{0,2}(,[0-9]{3})+(\.[0-9]*)?")
 #: A number whose point may part thousands.
 POINTED = re.compile(r"[-+]?[1-9][0-9]{0,2}(\.[0-9]{3})+")
+#: Characters of a table, at most: some 600,000 rows, which take half a gigabyte and 20 s.
+LARGEST = 10_000_000
 
 
 class Cells(dict[str, dict[int, str]]):
@@ -32,13 +34,15 @@ def read(path: str | Path) -> Cells:
     source = 0 if str(path) == "-" else path
     try:
         with open(source, encoding="utf-8-sig", newline="", closefd=source != 0) as file:
-            text = file.read()
+            text = file.read(LARGEST + 1)
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}, expected a readable file") from None
     except UnicodeDecodeError:
         raise InputError(f"{path}: not text, expected a CSV file in UTF-8") from None
     if "\0" in text:
         raise InputError(f"{path}: not text, expected a CSV file in UTF-8")
+    if len(text) > LARGEST:
+        raise InputError(f"{path}: more than {LARGEST:,} characters, expected rows of a fit only")
     lines = ["" if line.startswith("#") else line for line in text.splitlines()]
     header = next((line for line in lines if line.strip()), "")
     delimiter = max(",;\t", key=re.sub('"[^"]*"?', "", header).count)
