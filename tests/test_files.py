@@ -115,6 +115,14 @@ def test_files_of_somebody_else_are_refused(tmp_path, name, kind):
     assert mine.read_bytes() == before and [p.name for p in out.iterdir()] == [name]
 
 
+def test_a_link_to_itself_is_no_folder(tmp_path):
+    (tmp_path / "loop").symlink_to("loop")
+    run = Run(notebook(tmp_path, "a", RECORD))
+    for folder in ("loop", "loop/out"):
+        with pytest.raises(InputError, match=f"{folder}: .*expected a writable folder"):
+            report.report([run], tmp_path / folder, 1)
+
+
 def test_a_table_where_the_results_go_is_not_touched(tmp_path):
     (tmp_path / "results.csv").write_text("N,X\n1,10\n2,19\n4,34\n")
     code, out, err = finish(command("21", "-p", "file=results.csv", "--output", ".", cwd=tmp_path))
