@@ -108,7 +108,8 @@ def pooled(cells: Cells, used: set[str], N: np.ndarray, path: str | Path) -> lis
         if len(values) > 1 and (setting or crossed):
             rest = f" and {len(values) - 3} more" if len(values) > 3 else ""
             literal = values[0].replace("\\", r"\\").replace('"', r"\"")
-            rows = shlex.quote(f'NR == 1 || ${place} == "{literal}"')
+            head = f"NR < {next(iter(column))}"  # comments before the header as well
+            rows = shlex.quote(rf'{{sub(/\r$/, "")}} {head} || ${place} == "{literal}"')
             split = f"awk -F{shlex.quote(cells.delimiter)} {rows} {shlex.quote(str(path))}"
             found.append(
                 f"the rows have different {name} ({', '.join(values[:3])}{rest}) and are fitted "
