@@ -11,6 +11,7 @@ import numpy as np
 from nummodel import columns, compare, data, scaling
 from nummodel.errors import InputError
 from nummodel.fit import Fit, fit
+from nummodel.leastsquares import rounding
 from nummodel.measured import KINDS
 from nummodel.readers import table
 from nummodel.remarks import EXTRAPOLATION, remarks
@@ -253,7 +254,7 @@ def cautions(fits: dict[str, Fit], chosen: str | None) -> list[str]:
 
 def _speaks_for_relative(result: Fit) -> list[str]:
     """A warning, if the same percentage everywhere explains the residuals clearly better."""
-    if result.weights != "absolute":
+    if result.weights != "absolute" or result.rss <= rounding(result.X, result.w, log=False):
         return []
     relative = fit(result.law, {"N": result.N, "X": result.X}, "relative")
     gain = compare.log_likelihood(relative) - compare.log_likelihood(result)

@@ -258,6 +258,14 @@ def test_configurations_in_one_file_are_noticed(tmp_path):
     assert not any("fitted together" in w for w in result("fit", write(tmp_path, runs))["warnings"])
 
 
+def test_the_command_that_splits_a_file_knows_comments_and_windows(tmp_path):
+    rows = "".join(f"{n},{x},{c}\n" for c in "ab" for n, x in ((1, 10), (2, 19), (4, 33)))
+    path = write(tmp_path, f"# made by hand\n\nN,X,config\n{rows}".replace("\n", "\r\n"))
+    (split,) = re.findall(r"awk .*(?= \| nummodel fit -)", nummodel("fit", path).stderr)
+    alone = subprocess.run(split, shell=True, capture_output=True, text=True, check=True)
+    assert result("fit", write(tmp_path, alone.stdout, "a.csv"))["n"] == 3
+
+
 @pytest.mark.parametrize(
     "name, values, noticed",
     [
@@ -407,6 +415,11 @@ def test_residuals_that_speak_for_relative_weights_are_told(tmp_path):
     assert any("--weights relative" in warning for warning in warned)
     quiet = result("fit", write(tmp_path, text), "--law", "linear", "--weights", "relative")
     assert quiet["warnings"] == []
+
+
+def test_points_that_a_law_meets_exactly_speak_for_no_weights(tmp_path):
+    exact = "N,X\n" + "".join(f"{n},{10 * n}\n" for n in (1, 2, 4, 8, 16, 32))
+    assert not any("relative" in w for w in result("fit", write(tmp_path, exact))["warnings"])
 
 
 def test_laws_that_need_more_points_are_refused_one_by_one(tmp_path):
