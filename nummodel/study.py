@@ -11,6 +11,7 @@ import numpy as np
 from nummodel import columns, compare, data, scaling
 from nummodel.errors import InputError
 from nummodel.fit import Fit, fit
+from nummodel.leastsquares import rounding
 from nummodel.measured import KINDS
 from nummodel.readers import table
 from nummodel.remarks import EXTRAPOLATION, remarks
@@ -155,7 +156,7 @@ def _outside(predictions: list[dict[str, Any]], x: str, level: float) -> list[st
     found = [f"{x} = {p['N']:g} ({side})" for p, side in zip(missed[:5], sides, strict=False)]
     rest = f" and {len(missed) - 5} more" if len(missed) > 5 else ""
     return [
-        f"{len(missed)} of {len(predictions)} rows held out lie outside their {100 * level:g} % "
+        f"{len(missed)} of {len(predictions)} rows held out lie outside their {100 * level:.15g} % "
         f"intervals: {', '.join(found)}{rest}"
     ]
 
@@ -176,7 +177,7 @@ def text(result: dict[str, Any], level: float) -> str:
     """A study as tables for people."""
     lines = [
         f"{result['y']} against {result['x']}: {result['n']} points, {result['weights']} weights",
-        f"in brackets: {100 * level:g} % intervals",
+        f"in brackets: {100 * level:.15g} % intervals",
     ]
     for name, law in result["laws"].items():
         lines += ["", name]
@@ -256,7 +257,7 @@ def cautions(fits: dict[str, Fit], chosen: str | None) -> list[str]:
 
 def _speaks_for_relative(result: Fit) -> list[str]:
     """A warning, if the same percentage everywhere explains the residuals clearly better."""
-    if result.weights != "absolute":
+    if result.weights != "absolute" or result.rss <= rounding(result.X, result.w, log=False):
         return []
     relative = fit(result.law, {"N": result.N, "X": result.X}, "relative")
     gain = compare.log_likelihood(relative) - compare.log_likelihood(result)

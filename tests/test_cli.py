@@ -134,6 +134,9 @@ def test_comments_may_hold_anything(tmp_path):
         ("workers,tps_stddev,tps", "workers", "tps"),
         ("tps,threads,elapsed", "threads", "tps"),
         ("date,input,output", "input", "output"),
+        ("n_requests,threads,tps", "threads", "tps"),
+        ("x position,threads,tps", "threads", "tps"),
+        ("total_ops,threads,ops_per_s", "threads", "ops_per_s"),
     ],
 )
 def test_columns_are_known_by_their_names(tmp_path, header, x, y):
@@ -152,6 +155,9 @@ def test_columns_are_known_by_their_names(tmp_path, header, x, y):
         ("threads,run,elapsed_s", "no column is known as the throughput"),
         ("run,when,tps", "no column is known as the load"),
         ("threads,tps per client,elapsed", "no column is known as the throughput"),
+        ("threads,runtime,when", "no column is known as the throughput"),
+        ("clients,total transactions,elapsed", "no column is known as the throughput"),
+        ("threads,n,tps", "threads, n may be the load"),
     ],
 )
 def test_columns_that_are_not_clear_are_refused_with_the_command_that_names_them(
@@ -217,6 +223,11 @@ def test_decimal_commas(tmp_path, separator):
     assert "without thousands separators" in refused("fit", write(tmp_path, thousands))
 
 
+@pytest.mark.parametrize("points", ["1,1.000\n2,1.953", "1,1\n2,1.953", "1,540\n2,1010.125"])
+def test_points_that_do_not_part_thousands(tmp_path, points):
+    assert result("fit", write(tmp_path, f"N,X\n{points}\n"))["n"] == 2
+
+
 def test_what_parts_cells_is_not_counted_inside_quotes(tmp_path):
     text = GOOD.replace(",", ";").replace("N;X", '"load, threads, all";"X, per s"')
     got = result("fit", write(tmp_path, text))
@@ -245,6 +256,31 @@ def test_configurations_in_one_file_are_noticed(tmp_path):
         f"{n},r{i},2026-01-0{i},{10 * n + i}\n" for n in (1, 2, 4, 8) for i in (1, 2)
     )
     assert not any("fitted together" in w for w in result("fit", write(tmp_path, runs))["warnings"])
+
+
+def test_the_command_that_splits_a_file_knows_comments_and_windows(tmp_path):
+    rows = "".join(f"{n},{x},{c}\n" for c in "ab" for n, x in ((1, 10), (2, 19), (4, 33)))
+    path = write(tmp_path, f"# made by hand\n\nN,X,config\n{rows}".replace("\n", "\r\n"))
+    (split,) = re.findall(r"awk .*(?= \| nummodel fit -)", nummodel("fit", path).stderr)
+    alone = subprocess.run(split, shell=True, capture_output=True, text=True, check=True)
+    assert result("fit", write(tmp_path, alone.stdout, "a.csv"))["n"] == 3
+
+
+@pytest.mark.parametrize(
+    "name, values, noticed",
+    [
+        ("batch_size", (1, 64), True),
+        ("warmup", (1, 0), True),
+        ("read_pct", (50, 95), False),  # by its name a share that was measured
+        ("temperature", (40, 40, 41, 42, 42, 43, 44, 45), False),
+    ],
+)
+def test_configurations_that_are_numbers_are_noticed(tmp_path, name, values, noticed):
+    points = [(1, 10), (2, 19), (4, 33), (8, 52), (1, 12), (2, 22), (4, 40), (8, 60)]
+    each = np.repeat(values, len(points) // len(values))
+    rows = "".join(f"{n},{v},{x}\n" for (n, x), v in zip(points, each, strict=True))
+    warned = result("fit", write(tmp_path, f"threads,{name},tps\n{rows}"))["warnings"]
+    assert any(f"different {name}" in warning for warning in warned) == noticed
 
 
 def test_a_row_held_out_that_lies_outside_its_interval_is_a_warning(tmp_path):
@@ -335,6 +371,14 @@ def test_standard_input_is_a_file_as_well(tmp_path):
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="no file without end")
+def test_a_file_without_end_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("nummodel.readers.table.LARGEST", 1000)
+    assert "/dev/zero: not text" in refused("fit", "/dev/zero")
+    path = write(tmp_path, GOOD + 1000 * "64,100\n")
+    assert f"{path}: more than 1,000 characters, expected rows" in refused("fit", path)
+
+
 def test_an_output_that_is_full_is_one_line():
     with open("/dev/full", "w") as full:
         for arguments in (ZVM, (*ZVM, "--json"), ("list",)):
@@ -373,6 +417,11 @@ def test_residuals_that_speak_for_relative_weights_are_told(tmp_path):
     assert quiet["warnings"] == []
 
 
+def test_points_that_a_law_meets_exactly_speak_for_no_weights(tmp_path):
+    exact = "N,X\n" + "".join(f"{n},{10 * n}\n" for n in (1, 2, 4, 8, 16, 32))
+    assert not any("relative" in w for w in result("fit", write(tmp_path, exact))["warnings"])
+
+
 def test_laws_that_need_more_points_are_refused_one_by_one(tmp_path):
     got = result("fit", write(tmp_path, "N,X\n1,10\n2,19\n"))
     assert got["laws"]["usl"] == {
@@ -381,6 +430,11 @@ def test_laws_that_need_more_points_are_refused_one_by_one(tmp_path):
     assert got["laws"]["amdahl"]["estimates"]["sigma"]["stderr"] is None
     spare = [warning for warning in got["warnings"] if "no points to spare" in warning]
     assert all("3 points" in warning for warning in spare) and len(spare) == 2
+
+
+def test_a_level_is_printed_with_its_digits(tmp_path):
+    done = nummodel("fit", write(tmp_path, GOOD), "--level", "0.9999999")
+    assert "in brackets: 99.99999 % intervals" in done.stdout
 
 
 def test_fit_for_people():
@@ -418,6 +472,8 @@ def test_fit_for_people():
         (GOOD.replace("19", '"1,9"'), ":3:", "expected a number with a decimal point"),
         (GOOD.replace("19", '"1,940"'), ":3:", "without thousands separators, such as 1940 or"),
         (GOOD.replace("19", '"-1,940,000.5"'), ":3:", "without thousands separators"),
+        ("N;X\n1;540\n2;1.010\n4;1.940\n", ":3:", "expected 1010 if points part thousands, or"),
+        ("N;X\n512;9\n1.024;15\n2.048;17\n", ":3:", "expected 1024 if points part thousands, or"),
     ],
 )  # fmt: skip
 def test_bad_tables(tmp_path, text, where, what):
