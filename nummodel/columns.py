@@ -73,7 +73,9 @@ def choose(cells: Cells, x: str | None, y: str | None, weights: str, path: Path)
         if given is not None and given not in cells:
             raise InputError(f"{path}: no column {given!r}, expected one of: {listed(cells)}")
     if (x is not None and x == y) or len(cells) < 2:
-        raise InputError(f"{path}: only {x or next(iter(cells))}, expected a column for X as well")
+        how = "" if x else " (cells are parted by commas, semicolons or tabs)"
+        alone = f"only {x or next(iter(cells))!r}, expected a column for X as well"
+        raise InputError(f"{path}: {alone}{how}")
     loads = [x] if x is not None else _named(cells, names, "load", "N")
     results = [y] if y is not None else _named(cells, names, "throughput", "X")
     numeric = [c for c in names if _has_numbers(cells[c].values())]
@@ -148,8 +150,11 @@ def _doubt(loads: list[str], results: list[str], names: list[str], path: Path) -
     """What is not clear, and the command that says it."""
     what, found = ("load", loads) if len(loads) != 1 else ("throughput", results)
     seen = f"{listed(found)} may be the {what}" if found else f"no column is known as the {what}"
+    may = [c for c in names if kind(c) not in ("time", "run")]  # be a throughput
+    if times := [c for c in names if kind(c) == "time"] if not found and what != "load" else []:
+        seen += f" ({listed(times)}: a time; a throughput is work over time)"
     load = (loads or [c for c in names if c not in results] or ["COLUMN"])[0]
-    result = ([c for c in results or names if c != load] or ["COLUMN"])[0]
+    result = ([c for c in results or may if c != load] or ["COLUMN"])[0]
     file, load, result = (shlex.quote(str(part)) for part in (path, load, result))
     return (
         f"{seen}, expected one that is named, as in: nummodel fit {file} --x {load} --y {result} "

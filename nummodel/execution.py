@@ -115,10 +115,12 @@ def _client() -> type:
             self.iopub_timeout = ceil(self.left())
 
         async def async_execute_cell(self, *cell: Any, **options: Any) -> Any:
-            """Where a cell takes too long, nbclient leaves a task behind, of which Python warns."""
+            """Where a cell does not come to its end, nbclient leaves a task behind, of which Python
+            warns.
+            """
             try:
                 return await super().async_execute_cell(*cell, **options)
-            except TimeoutError:
+            except Exception:
                 for task in all_tasks() - {current_task()}:
                     task.cancel()
                 await sleep(0)

@@ -54,8 +54,8 @@ def read(
         expected = f"{', '.join(KINDS)}, or a column of: {columns.listed(cells)}"
         raise InputError(f"{path}: weights {weights!r}, expected {expected}")
     load, result = columns.choose(cells, x, y, weights, path)
-    N = _numbers(cells, load, path, "x" if x is None else "")
-    X = _numbers(cells, result, path, "y" if y is None else "")
+    N = _numbers(cells, load, path, "" if x or columns.kind(load) == "load" else "x")
+    X = _numbers(cells, result, path, "" if y or columns.kind(result) == "throughput" else "y")
     own = None if weights in KINDS else table.numbers(cells, weights, path, positive=True)
     pooled = columns.pooled(cells, {load, result, weights}, N, path)
     return Points(N, X, own, load, result, tuple(pooled))

@@ -152,10 +152,8 @@ def test_columns_are_known_by_their_names(tmp_path, header, x, y):
         ("threads,tps,qps", "tps, qps may be the throughput"),
         ("threads,nodes,tps", "threads, nodes may be the load"),
         ("size,depth,width", "size, depth, width may be the load"),
-        ("threads,run,elapsed_s", "no column is known as the throughput"),
         ("run,when,tps", "no column is known as the load"),
         ("threads,tps per client,elapsed", "no column is known as the throughput"),
-        ("threads,runtime,when", "no column is known as the throughput"),
         ("clients,total transactions,elapsed", "no column is known as the throughput"),
         ("threads,n,tps", "threads, n may be the load"),
     ],
@@ -170,6 +168,30 @@ def test_columns_that_are_not_clear_are_refused_with_the_command_that_names_them
     assert command[:2] == ["fit", str(path)] and {"--x", "--y"} <= set(command)
     got = result(*command)
     assert {got["x"], got["y"]} <= set(header.split(","))
+
+
+@pytest.mark.parametrize("header", ["threads,run,elapsed_s", "threads,runtime,when"])
+def test_times_are_not_proposed_as_throughputs(tmp_path, header):
+    message = refused("fit", write(tmp_path, f"{header}\n1,10,3\n2,19,4\n4,33,5\n8,52,6\n"))
+    assert "a throughput is work over time" in message and "--y COLUMN" in message
+
+
+@pytest.mark.parametrize(
+    "text, what",
+    [
+        ("threads tps\n1 10\n2 19\n", "only 'threads tps'"),
+        ("N;X\n1;1.012,3\n2;1.9\n", "without thousands separators"),
+        ("threads,tps\n1,10\n2,\n4,33\n", "tps is '', expected a number\n"),
+    ],
+)
+def test_the_cause_of_a_refusal_is_told(tmp_path, text, what):
+    assert what in refused("fit", write(tmp_path, text))
+
+
+def test_what_excel_adds_to_a_table_is_no_part_of_it(tmp_path):
+    text = GOOD.replace(",", ";")
+    odd = "sep=;\n" + "".join(f"{line};;\n" for line in text.splitlines())
+    assert result("fit", write(tmp_path, odd)) == result("fit", write(tmp_path, text))
 
 
 @pytest.mark.parametrize(
@@ -189,14 +211,14 @@ def test_columns_that_are_named(tmp_path, options, x, y):
 @pytest.mark.parametrize(
     "options, hint",
     [
-        ((), "no x was given: --x NAME, in a report -p x=NAME; the columns are: N_, tps, host"),
-        (("--x", "tps"), "no y was given: --y NAME, in a report -p y=NAME; the columns are: N_"),
-        (("--x", "N_", "--y", "tps"), ""),
+        ((), "no x was given: --x NAME, in a report -p x=NAME; the columns are: size, tps, host"),
+        (("--x", "tps"), "no y was given: --y NAME, in a report -p y=NAME; the columns are: size"),
+        (("--x", "size", "--y", "tps"), ""),
         (("--x", "tps", "--y", "host"), ""),
     ],
 )
 def test_a_guess_that_went_wrong_says_how_to_name_the_column(tmp_path, options, hint):
-    rows = "N_,tps,host,note\n2 threads,10,a,fast\n1,19,b,1\n"
+    rows = "size,tps,host,note\n2 threads,10,a,fast\n1,19,b,slow\n"
     message = refused("fit", write(tmp_path, rows), *options)
     assert "expected a number" in message and hint in message
     assert ("was given" in message) == bool(hint)

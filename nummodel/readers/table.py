@@ -43,20 +43,24 @@ def read(path: str | Path) -> Cells:
         raise InputError(f"{path}: not text, expected a CSV file in UTF-8")
     if len(text) > LARGEST:
         raise InputError(f"{path}: more than {LARGEST:,} characters, expected rows of a fit only")
-    lines = ["" if line.startswith("#") else line for line in text.splitlines()]
+    # Excel begins with "sep=;" where somebody told it what parts cells.
+    lines = ["" if line.startswith(("#", "sep=")) else line for line in text.splitlines()]
     header = next((line for line in lines if line.strip()), "")
     delimiter = max(",;\t", key=re.sub('"[^"]*"?', "", header).count)
     reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=True, strict=True)
     rows: list[tuple[int, list[str]]] = []
     try:
         for row in reader:
-            if any(row):
-                rows.append((reader.line_num, [cell.strip() for cell in row]))
+            if any(cells := [cell.strip() for cell in row]):
+                rows.append((reader.line_num, cells))
     except csv.Error as error:
         raise InputError(f"{path}:{reader.line_num}: {error}, expected a CSV file") from None
     if not rows:
         raise InputError(f"{path}: empty, expected a header row and rows of figures")
-    (first, names), *rows = rows
+    width = max(i for _, row in rows for i, cell in enumerate(row, 1) if cell)
+    (first, names), *rows = [
+        (line, row[:width]) for line, row in rows
+    ]  # Excel leaves empty columns
     if all(map(is_number, names)):
         raise InputError(f"{path}:{first}: a row of numbers, expected a header with names")
     for name, count in Counter(names).items():
@@ -66,14 +70,14 @@ def read(path: str | Path) -> Cells:
         if len(row) != len(names):
             raise InputError(f"{path}:{line}: {len(row)} cells, expected {len(names)}")
     if len(rows) < 2:
-        found = "one row" if rows else "a header only"
-        raise InputError(f"{path}: {found}, expected a header and at least two rows")
-    cells = Cells({n: {line: row[i] for line, row in rows} for i, n in enumerate(names)})
-    cells.delimiter = delimiter
+        seen = "one row" if rows else "a header only"
+        raise InputError(f"{path}: {seen}, expected a header and at least two rows")
+    found = Cells({n: {line: row[i] for line, row in rows} for i, n in enumerate(names)})
+    found.delimiter = delimiter
     commas = [cell for _, row in rows for cell in row if COMMA.fullmatch(cell)]
     if delimiter != "," and not all(map(THOUSANDS.fullmatch, commas)):
-        cells.decimal = ","
-    return cells
+        found.decimal = ","
+    return found
 
 
 def numbers(cells: Cells, column: str, path: str | Path, positive: bool) -> np.ndarray:
@@ -88,6 +92,8 @@ def numbers(cells: Cells, column: str, path: str | Path, positive: bool) -> np.n
                 f"{where} {cell!r} and others are hundreds without a point, expected {plain} if "
                 f"points part thousands, or else {cell}0"
             )
+        if "," in cell and "." in cell:
+            raise InputError(f"{where} {cell!r}, expected a number without thousands separators")
         if cells.decimal == "," and "." in cell:
             raise InputError(f"{where} {cell!r}, expected a decimal comma, as others have")
         figure = cell.replace(",", ".") if cells.decimal == "," else cell
