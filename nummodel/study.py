@@ -10,6 +10,7 @@ import numpy as np
 
 from nummodel.errors import InputError
 from nummodel.fits import EXTRAPOLATION, Fit, compare, fit, remarks
+from nummodel.fits._leastsquares import rounding
 from nummodel.fits._measured import KINDS
 from nummodel.models import scaling
 from nummodel.records import columns, data
@@ -53,8 +54,8 @@ def read(
         expected = f"{', '.join(KINDS)}, or a column of: {columns.listed(cells)}"
         raise InputError(f"{path}: weights {weights!r}, expected {expected}")
     load, result = columns.choose(cells, x, y, weights, path)
-    N = _numbers(cells, load, path, "x" if x is None else "")
-    X = _numbers(cells, result, path, "y" if y is None else "")
+    N = _numbers(cells, load, path, "" if x or columns.kind(load) == "load" else "x")
+    X = _numbers(cells, result, path, "" if y or columns.kind(result) == "throughput" else "y")
     own = None if weights in KINDS else table.numbers(cells, weights, path, positive=True)
     pooled = columns.pooled(cells, {load, result, weights}, N, path)
     return Points(N, X, own, load, result, tuple(pooled))
@@ -155,7 +156,7 @@ def _outside(predictions: list[dict[str, Any]], x: str, level: float) -> list[st
     found = [f"{x} = {p['N']:g} ({side})" for p, side in zip(missed[:5], sides, strict=False)]
     rest = f" and {len(missed) - 5} more" if len(missed) > 5 else ""
     return [
-        f"{len(missed)} of {len(predictions)} rows held out lie outside their {100 * level:g} % "
+        f"{len(missed)} of {len(predictions)} rows held out lie outside their {100 * level:.15g} % "
         f"intervals: {', '.join(found)}{rest}"
     ]
 
@@ -176,7 +177,7 @@ def text(result: dict[str, Any], level: float) -> str:
     """A study as tables for people."""
     lines = [
         f"{result['y']} against {result['x']}: {result['n']} points, {result['weights']} weights",
-        f"in brackets: {100 * level:g} % intervals",
+        f"in brackets: {100 * level:.15g} % intervals",
     ]
     for name, law in result["laws"].items():
         lines += ["", name]
@@ -256,7 +257,7 @@ def cautions(fits: dict[str, Fit], chosen: str | None) -> list[str]:
 
 def _speaks_for_relative(result: Fit) -> list[str]:
     """A warning, if the same percentage everywhere explains the residuals clearly better."""
-    if result.weights != "absolute":
+    if result.weights != "absolute" or result.rss <= rounding(result.X, result.w, log=False):
         return []
     relative = fit(result.law, {"N": result.N, "X": result.X}, "relative")
     gain = compare.log_likelihood(relative) - compare.log_likelihood(result)

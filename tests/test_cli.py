@@ -135,6 +135,9 @@ def test_comments_may_hold_anything(tmp_path):
         ("workers,tps_stddev,tps", "workers", "tps"),
         ("tps,threads,elapsed", "threads", "tps"),
         ("date,input,output", "input", "output"),
+        ("n_requests,threads,tps", "threads", "tps"),
+        ("x position,threads,tps", "threads", "tps"),
+        ("total_ops,threads,ops_per_s", "threads", "ops_per_s"),
     ],
 )
 def test_columns_are_known_by_their_names(tmp_path, header, x, y):
@@ -150,9 +153,10 @@ def test_columns_are_known_by_their_names(tmp_path, header, x, y):
         ("threads,tps,qps", "tps, qps may be the throughput"),
         ("threads,nodes,tps", "threads, nodes may be the load"),
         ("size,depth,width", "size, depth, width may be the load"),
-        ("threads,run,elapsed_s", "no column is known as the throughput"),
         ("run,when,tps", "no column is known as the load"),
         ("threads,tps per client,elapsed", "no column is known as the throughput"),
+        ("clients,total transactions,elapsed", "no column is known as the throughput"),
+        ("threads,n,tps", "threads, n may be the load"),
     ],
 )
 def test_columns_that_are_not_clear_are_refused_with_the_command_that_names_them(
@@ -165,6 +169,30 @@ def test_columns_that_are_not_clear_are_refused_with_the_command_that_names_them
     assert command[:2] == ["fit", str(path)] and {"--x", "--y"} <= set(command)
     got = result(*command)
     assert {got["x"], got["y"]} <= set(header.split(","))
+
+
+@pytest.mark.parametrize("header", ["threads,run,elapsed_s", "threads,runtime,when"])
+def test_times_are_not_proposed_as_throughputs(tmp_path, header):
+    message = refused("fit", write(tmp_path, f"{header}\n1,10,3\n2,19,4\n4,33,5\n8,52,6\n"))
+    assert "a throughput is work over time" in message and "--y COLUMN" in message
+
+
+@pytest.mark.parametrize(
+    "text, what",
+    [
+        ("threads tps\n1 10\n2 19\n", "only 'threads tps'"),
+        ("N;X\n1;1.012,3\n2;1.9\n", "without thousands separators"),
+        ("threads,tps\n1,10\n2,\n4,33\n", "tps is '', expected a number\n"),
+    ],
+)
+def test_the_cause_of_a_refusal_is_told(tmp_path, text, what):
+    assert what in refused("fit", write(tmp_path, text))
+
+
+def test_what_excel_adds_to_a_table_is_no_part_of_it(tmp_path):
+    text = GOOD.replace(",", ";")
+    odd = "sep=;\n" + "".join(f"{line};;\n" for line in text.splitlines())
+    assert result("fit", write(tmp_path, odd)) == result("fit", write(tmp_path, text))
 
 
 @pytest.mark.parametrize(
@@ -184,14 +212,14 @@ def test_columns_that_are_named(tmp_path, options, x, y):
 @pytest.mark.parametrize(
     "options, hint",
     [
-        ((), "no x was given: --x NAME, in a report -p x=NAME; the columns are: N_, tps, host"),
-        (("--x", "tps"), "no y was given: --y NAME, in a report -p y=NAME; the columns are: N_"),
-        (("--x", "N_", "--y", "tps"), ""),
+        ((), "no x was given: --x NAME, in a report -p x=NAME; the columns are: size, tps, host"),
+        (("--x", "tps"), "no y was given: --y NAME, in a report -p y=NAME; the columns are: size"),
+        (("--x", "size", "--y", "tps"), ""),
         (("--x", "tps", "--y", "host"), ""),
     ],
 )
 def test_a_guess_that_went_wrong_says_how_to_name_the_column(tmp_path, options, hint):
-    rows = "N_,tps,host,note\n2 threads,10,a,fast\n1,19,b,1\n"
+    rows = "size,tps,host,note\n2 threads,10,a,fast\n1,19,b,slow\n"
     message = refused("fit", write(tmp_path, rows), *options)
     assert "expected a number" in message and hint in message
     assert ("was given" in message) == bool(hint)
@@ -216,6 +244,11 @@ def test_decimal_commas(tmp_path, separator):
     assert ":3: X is '1.9e1', expected a decimal comma, as others have" in mixed
     thousands = "N;X\n1;1,105\n2;2,190\n".replace(";", separator)
     assert "without thousands separators" in refused("fit", write(tmp_path, thousands))
+
+
+@pytest.mark.parametrize("points", ["1,1.000\n2,1.953", "1,1\n2,1.953", "1,540\n2,1010.125"])
+def test_points_that_do_not_part_thousands(tmp_path, points):
+    assert result("fit", write(tmp_path, f"N,X\n{points}\n"))["n"] == 2
 
 
 def test_what_parts_cells_is_not_counted_inside_quotes(tmp_path):
@@ -246,6 +279,31 @@ def test_configurations_in_one_file_are_noticed(tmp_path):
         f"{n},r{i},2026-01-0{i},{10 * n + i}\n" for n in (1, 2, 4, 8) for i in (1, 2)
     )
     assert not any("fitted together" in w for w in result("fit", write(tmp_path, runs))["warnings"])
+
+
+def test_the_command_that_splits_a_file_knows_comments_and_windows(tmp_path):
+    rows = "".join(f"{n},{x},{c}\n" for c in "ab" for n, x in ((1, 10), (2, 19), (4, 33)))
+    path = write(tmp_path, f"# made by hand\n\nN,X,config\n{rows}".replace("\n", "\r\n"))
+    (split,) = re.findall(r"awk .*(?= \| nummodel fit -)", nummodel("fit", path).stderr)
+    alone = subprocess.run(split, shell=True, capture_output=True, text=True, check=True)
+    assert result("fit", write(tmp_path, alone.stdout, "a.csv"))["n"] == 3
+
+
+@pytest.mark.parametrize(
+    "name, values, noticed",
+    [
+        ("batch_size", (1, 64), True),
+        ("warmup", (1, 0), True),
+        ("read_pct", (50, 95), False),  # by its name a share that was measured
+        ("temperature", (40, 40, 41, 42, 42, 43, 44, 45), False),
+    ],
+)
+def test_configurations_that_are_numbers_are_noticed(tmp_path, name, values, noticed):
+    points = [(1, 10), (2, 19), (4, 33), (8, 52), (1, 12), (2, 22), (4, 40), (8, 60)]
+    each = np.repeat(values, len(points) // len(values))
+    rows = "".join(f"{n},{v},{x}\n" for (n, x), v in zip(points, each, strict=True))
+    warned = result("fit", write(tmp_path, f"threads,{name},tps\n{rows}"))["warnings"]
+    assert any(f"different {name}" in warning for warning in warned) == noticed
 
 
 def test_a_row_held_out_that_lies_outside_its_interval_is_a_warning(tmp_path):
@@ -336,6 +394,14 @@ def test_standard_input_is_a_file_as_well(tmp_path):
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="no file without end")
+def test_a_file_without_end_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("nummodel.readers.table.LARGEST", 1000)
+    assert "/dev/zero: not text" in refused("fit", "/dev/zero")
+    path = write(tmp_path, GOOD + 1000 * "64,100\n")
+    assert f"{path}: more than 1,000 characters, expected rows" in refused("fit", path)
+
+
 def test_an_output_that_is_full_is_one_line():
     with open("/dev/full", "w") as full:
         for arguments in (ZVM, (*ZVM, "--json"), ("list",)):
@@ -374,6 +440,11 @@ def test_residuals_that_speak_for_relative_weights_are_told(tmp_path):
     assert quiet["warnings"] == []
 
 
+def test_points_that_a_law_meets_exactly_speak_for_no_weights(tmp_path):
+    exact = "N,X\n" + "".join(f"{n},{10 * n}\n" for n in (1, 2, 4, 8, 16, 32))
+    assert not any("relative" in w for w in result("fit", write(tmp_path, exact))["warnings"])
+
+
 def test_laws_that_need_more_points_are_refused_one_by_one(tmp_path):
     got = result("fit", write(tmp_path, "N,X\n1,10\n2,19\n"))
     assert got["laws"]["usl"] == {
@@ -382,6 +453,11 @@ def test_laws_that_need_more_points_are_refused_one_by_one(tmp_path):
     assert got["laws"]["amdahl"]["estimates"]["sigma"]["stderr"] is None
     spare = [warning for warning in got["warnings"] if "no points to spare" in warning]
     assert all("3 points" in warning for warning in spare) and len(spare) == 2
+
+
+def test_a_level_is_printed_with_its_digits(tmp_path):
+    done = nummodel("fit", write(tmp_path, GOOD), "--level", "0.9999999")
+    assert "in brackets: 99.99999 % intervals" in done.stdout
 
 
 def test_fit_for_people():
@@ -419,6 +495,8 @@ def test_fit_for_people():
         (GOOD.replace("19", '"1,9"'), ":3:", "expected a number with a decimal point"),
         (GOOD.replace("19", '"1,940"'), ":3:", "without thousands separators, such as 1940 or"),
         (GOOD.replace("19", '"-1,940,000.5"'), ":3:", "without thousands separators"),
+        ("N;X\n1;540\n2;1.010\n4;1.940\n", ":3:", "expected 1010 if points part thousands, or"),
+        ("N;X\n512;9\n1.024;15\n2.048;17\n", ":3:", "expected 1024 if points part thousands, or"),
     ],
 )  # fmt: skip
 def test_bad_tables(tmp_path, text, where, what):

@@ -117,6 +117,14 @@ def test_files_of_somebody_else_are_refused(tmp_path, name, kind):
     assert mine.read_bytes() == before and [p.name for p in out.iterdir()] == [name]
 
 
+def test_a_link_to_itself_is_no_folder(tmp_path):
+    (tmp_path / "loop").symlink_to("loop")
+    run = Run(notebook(tmp_path, "a", RECORD))
+    for folder in ("loop", "loop/out"):
+        with pytest.raises(InputError, match=f"{folder}: .*expected a writable folder"):
+            report.report([run], tmp_path / folder, 1)
+
+
 def test_a_table_where_the_results_go_is_not_touched(tmp_path):
     (tmp_path / "results.csv").write_text("N,X\n1,10\n2,19\n4,34\n")
     code, out, err = finish(command("21", "-p", "file=results.csv", "--output", ".", cwd=tmp_path))
@@ -370,6 +378,21 @@ def test_a_timeout_is_a_number_of_seconds(tmp_path, timeout):
     notebook(tmp_path, "one")
     code, out, err = finish(command("one.ipynb", "--timeout", timeout, cwd=tmp_path))
     assert (code, out, err.count("\n")) == (2, "", 1) and "--timeout" in err
+
+
+def test_a_timeout_ends_short_cells_as_well(tmp_path):
+    """None of which takes as long."""
+    path = notebook(tmp_path, "a", *100 * ["import time; time.sleep(0.04)"])
+    outcome = report.carry_out(Run(path), timeout=1)
+    assert outcome.error == "TimeoutError: not at its end after 1 s"
+    assert outcome.notebook.cells[-1].execution_count is None
+
+
+def test_a_timeout_is_told_in_a_line(tmp_path):
+    notebook(tmp_path, "a", "import time; time.sleep(60)")
+    code, _, err = finish(command("a.ipynb", "--timeout", "2", cwd=tmp_path))
+    assert code == 1 and "TimeoutError: not at its end after 2 s" in err
+    assert all(line.startswith("nummodel: ") for line in err.splitlines()), err
 
 
 def test_what_an_editor_leaves_beside_the_tables_changes_no_run(tmp_path, monkeypatch):

@@ -252,6 +252,17 @@ def test_a_level_is_a_share():
             asked(95)
 
 
+@pytest.mark.parametrize("level", [0.5, 0.95, 1 - 2.0**-30, 1 - 2.0**-53])
+def test_levels_near_one_have_the_quantile_of_the_textbook(level):
+    """With one degree of freedom it is a cotangent."""
+    N, X = np.array([3.0, 4.0]), np.array([30.0, 40.000001])
+    result = fit(LAWS["linear"], {"N": N, "X": X})
+    X1 = N @ X / (N @ N)
+    error = np.sqrt(((X - X1 * N) ** 2).sum() / (N @ N))
+    t = float(mpmath.cot(mpmath.pi * mpmath.mpf(1 - level) / 2))
+    assert result.interval("X1", level)[1] == pytest.approx(X1 + t * error, rel=1e-6)
+
+
 def test_points_by_the_ten_thousand():
     """Nothing here may take memory by the square of the points."""
     N = np.tile(np.arange(1.0, 41), 1000)
@@ -262,10 +273,12 @@ def test_points_by_the_ten_thousand():
     assert low < 0.05 < high < 0.051
 
 
-def test_loads_of_any_size_have_remarks():
-    N = np.array([1, 2, 4, 8, 16, 32.0]) * 1e30
-    found = remarks(fit(LAWS["usl"], {"N": N, "X": [10, 19, 33, 52, 60, 58]}))
-    assert not any("inf" in remark or "nan" in remark for remark in found)
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("size", [1e30, 1e60])
+def test_loads_of_any_size_have_remarks(size):
+    N = np.array([1, 2, 4, 8, 16, 32.0]) * size
+    found = remarks(fit(LAWS["usl"], {"N": N, "X": np.array([10, 19, 33, 52, 60, 58]) * size}))
+    assert not any("inf" in remark or "nan" in remark or "open" in remark for remark in found)
 
 
 positive = st.floats(1e-6, 1e9)

@@ -350,10 +350,16 @@ class Fit(Measured):
         return J * np.sqrt(self.w)[:, None]
 
     @cached_property
+    def _scale(self) -> np.ndarray:
+        """The size of the slopes; no square is taken of what is large."""
+        most = np.abs(self._slopes).max(axis=0)
+        return most * np.linalg.norm(self._slopes / np.where(most > 0, most, 1.0), axis=0)
+
+    @cached_property
     def _flat(self) -> bool:
         """Whether the points leave a combination of the estimates open."""
-        scale = np.linalg.norm(self._slopes, axis=0)
-        return not (scale > 0).all() or np.linalg.matrix_rank(self._slopes / scale) < len(scale)
+        J, scale = self._slopes, self._scale
+        return not (scale > 0).all() or np.linalg.matrix_rank(J / scale) < len(scale)
 
     @cached_property
     def covariance(self) -> np.ndarray:
@@ -361,7 +367,7 @@ class Fit(Measured):
         J = self._slopes
         if self._flat:
             return np.full((J.shape[1],) * 2, np.inf)
-        scale = np.linalg.norm(J, axis=0)
+        scale = self._scale
         R = np.linalg.qr(J / scale, mode="r")
         half = np.linalg.solve(R, np.eye(len(R))) / scale[:, None]
         return self.variance * half @ half.T

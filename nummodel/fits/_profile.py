@@ -200,7 +200,7 @@ def quantile(level: float, dof: int) -> float:
 
     if not 0 < level < 1:
         raise ValueError(f"level is {level}, expected a number between 0 and 1, such as 0.95")
-    return float(stdtrit(dof, (1 + level) / 2)) if dof > 0 else np.nan
+    return float(-stdtrit(dof, (1 - level) / 2)) if dof > 0 else np.nan
 
 
 def interval(fit: "Fit", target: Target, level: float) -> tuple[np.ndarray, np.ndarray]:

@@ -33,13 +33,13 @@ def answer(fit: Fit, x: str = "N", y: str = "X", level: float = 0.95) -> str:
         if np.isnan(low):
             return ""
         ends = [None if np.isinf(end) else end for end in (low, high)]
-        return f" ({100 * level:g} % interval: {show(ends)})"
+        return f" ({100 * level:.15g} % interval: {show(ends)})"
 
     peak = fit.peak()
     if peak and peak[0] == 1:
         last = fit.interval("N_opt", level)[1]
         end = f"; if it has a peak, then at {show(last)} at most" if 1 < last < np.inf else ""
-        return f"{y} only falls as {x} grows from 1{end} ({100 * level:g} %)."
+        return f"{y} only falls as {x} grows from 1{end} ({100 * level:.15g} %)."
     if peak:
         beyond = ", beyond the measurements" if peak[0] > fit.N.max() else ""
         return (

@@ -15,10 +15,10 @@ from nummodel.records.readers.table import Cells, is_number
 #: What a word of a column's name says about the column. Where words disagree, the first kind wins.
 WORDS = {
     "other": "error errors err sd std stddev stdev stderr spread ci util utilization utilisation "
-    "pct percent idle share ratio hit hits",
+    "pct percent idle share ratio hit hits efficiency failures failed retries timeouts",
     "time": "time times latency latencies response rt duration elapsed wall delay wait waiting "
-    "when date day timestamp start end seconds second secs sec s ms us ns usec msec nsec minutes "
-    "minute mins min hours hour h",
+    "runtime walltime cputime when date datetime day timestamp epoch start end seconds second secs "
+    "sec s ms us ns usec msec nsec minutes minute mins min hours hour h",
     "run": "id ids run runs rep reps repeat repetition replicate iteration iter trial seed index "
     "idx row line sample round attempt",
     "configuration": "config configuration setting settings variant version release build host "
@@ -31,6 +31,7 @@ WORDS = {
 }
 COUNTED = "ops operations req requests tx txn transactions queries messages commits mb gb".split()
 KINDS = {word: kind for kind, words in reversed(WORDS.items()) for word in words.split()}
+NUMBER = "n num number total count".split()
 PER_TIME = "s sec second seconds ms us ns min minute h hour".split()
 
 
@@ -44,7 +45,8 @@ def kind(name: str) -> str:
     words = _words(name)
     if not words:
         return "run"  # as the column without a name, which pandas writes for row numbers
-    said = {KINDS.get(word) for word in words}
+    # "N" is the load, but "n_requests" is how many requests there were.
+    said = {KINDS.get(word) for word in words if word not in ("n", "x") or len(words) == 1}
     if "other" in said:
         return "other"
     after = [words[i + 1] for i, word in enumerate(words[:-1]) if word == "per"]
@@ -54,6 +56,8 @@ def kind(name: str) -> str:
         return "time" if "time" in said else "other"
     if "s" in words and set(words) & set(COUNTED):
         return ""  # "requests_s" may be requests per second
+    if set(words) & set(NUMBER) and set(words) & set(COUNTED):
+        return "other"
     if any(re.fullmatch("p[0-9]+", word) for word in words):
         return "time"
     return next((k for k in WORDS if k in said), "")
@@ -69,9 +73,11 @@ def choose(cells: Cells, x: str | None, y: str | None, weights: str, path: Path)
         if given is not None and given not in cells:
             raise InputError(f"{path}: no column {given!r}, expected one of: {listed(cells)}")
     if (x is not None and x == y) or len(cells) < 2:
-        raise InputError(f"{path}: only {x or next(iter(cells))}, expected a column for X as well")
-    loads = [x] if x is not None else _named(cells, names, "load", "n")
-    results = [y] if y is not None else _named(cells, names, "throughput", "x")
+        how = "" if x else " (cells are parted by commas, semicolons or tabs)"
+        alone = f"only {x or next(iter(cells))!r}, expected a column for X as well"
+        raise InputError(f"{path}: {alone}{how}")
+    loads = [x] if x is not None else _named(cells, names, "load", "N")
+    results = [y] if y is not None else _named(cells, names, "throughput", "X")
     numeric = [c for c in names if _has_numbers(cells[c].values())]
     unclear = [c for c in numeric or names if not kind(c)]
     if not loads and not results and len(unclear) == 2:
@@ -85,23 +91,27 @@ def choose(cells: Cells, x: str | None, y: str | None, weights: str, path: Path)
 
 def pooled(cells: Cells, used: set[str], N: np.ndarray, path: str | Path) -> list[str]:
     """Warnings: columns that are neither used nor measurements, and of whose values several have
-    two different loads or more, as those of two configurations in one file.
+    two different loads or more, as those of two configurations in one file. Where the name says
+    nothing, a column of numbers is no measurement if all of its values have, and some loads have
+    several of them.
     """
     found = []
     for place, (name, column) in enumerate(cells.items(), 1):
         texts = list(column.values())
         said = kind(name)
         setting = said in ("configuration", "load") or not _has_numbers(texts)
-        if name in used or said in ("run", "time") or not setting:
+        if name in used or said in ("run", "time") or (said and not setting):
             continue
         loads: dict[str, set[float]] = {}
         for text, load in zip(texts, N, strict=True):
             loads.setdefault(text, set()).add(load)
         values = [text for text, different in loads.items() if len(different) > 1]
-        if len(values) > 1:
+        crossed = len(values) == len(loads) and sum(map(len, loads.values())) > len(set(N))
+        if len(values) > 1 and (setting or crossed):
             rest = f" and {len(values) - 3} more" if len(values) > 3 else ""
             literal = values[0].replace("\\", r"\\").replace('"', r"\"")
-            rows = shlex.quote(f'NR == 1 || ${place} == "{literal}"')
+            head = f"NR < {next(iter(column))}"  # comments before the header as well
+            rows = shlex.quote(rf'{{sub(/\r$/, "")}} {head} || ${place} == "{literal}"')
             split = f"awk -F{shlex.quote(cells.delimiter)} {rows} {shlex.quote(str(path))}"
             found.append(
                 f"the rows have different {name} ({', '.join(values[:3])}{rest}) and are fitted "
@@ -127,20 +137,24 @@ def _words(name: str) -> list[str]:
 
 
 def _named(cells: Cells, names: list[str], wanted: str, letter: str) -> list[str]:
-    """The columns of a kind: those that are called by its letter, or else those with several
-    values, or else all.
+    """The columns of a kind: those that are called by its letter, a capital, or else those with
+    several values, or else all.
     """
     found = [c for c in names if kind(c) == wanted]
     varied = [c for c in found if len(set(cells[c].values())) > 1]
-    return [c for c in found if _words(c)[0] == letter] or varied or found
+    called = [c for c in found if c.startswith(letter) and _words(c)[0] == letter.lower()]
+    return called or varied or found
 
 
 def _doubt(loads: list[str], results: list[str], names: list[str], path: Path) -> str:
     """What is not clear, and the command that says it."""
     what, found = ("load", loads) if len(loads) != 1 else ("throughput", results)
     seen = f"{listed(found)} may be the {what}" if found else f"no column is known as the {what}"
+    may = [c for c in names if kind(c) not in ("time", "run")]  # be a throughput
+    if times := [c for c in names if kind(c) == "time"] if not found and what != "load" else []:
+        seen += f" ({listed(times)}: a time; a throughput is work over time)"
     load = (loads or [c for c in names if c not in results] or ["COLUMN"])[0]
-    result = ([c for c in results or names if c != load] or ["COLUMN"])[0]
+    result = ([c for c in results or may if c != load] or ["COLUMN"])[0]
     file, load, result = (shlex.quote(str(part)) for part in (path, load, result))
     return (
         f"{seen}, expected one that is named, as in: nummodel fit {file} --x {load} --y {result} "

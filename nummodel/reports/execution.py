@@ -1,5 +1,6 @@
 """One notebook, executed in a kernel of its own, with nothing lost that it displays."""
 
+from asyncio import all_tasks, current_task, sleep
 from functools import cache
 from math import ceil
 from time import perf_counter
@@ -106,8 +107,24 @@ def _client() -> type:
             return max(0.1, self.end_at - perf_counter())
 
         def _await_output(self, **cell: Any) -> None:
-            """Unasked, nbclient waits 4 s after a cell's reply for what the cell displayed."""
+            """Unasked, nbclient waits 4 s after a cell's reply for what the cell displayed, and
+            begins a cell that is too late.
+            """
+            if perf_counter() >= self.end_at:
+                raise TimeoutError
             self.iopub_timeout = ceil(self.left())
+
+        async def async_execute_cell(self, *cell: Any, **options: Any) -> Any:
+            """Where a cell does not come to its end, nbclient leaves a task behind, of which Python
+            warns.
+            """
+            try:
+                return await super().async_execute_cell(*cell, **options)
+            except Exception:
+                for task in all_tasks() - {current_task()}:
+                    task.cancel()
+                await sleep(0)
+                raise
 
         def start(self) -> None:
             """Start a kernel, up to three times: its ports may just have been taken."""

@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from errno import EISDIR
 from functools import cache
+from os.path import realpath
 from pathlib import Path
 from threading import Event, current_thread, main_thread
 from time import sleep
@@ -46,7 +47,7 @@ def report(
     indexes what is done.
     """
     for run in runs:
-        if (folder / f"{run.name}.ipynb").resolve() == run.notebook.resolve():
+        if realpath(folder / f"{run.name}.ipynb") == realpath(run.notebook):
             raise InputError(f"{folder}: holds the notebook {run.name}, expected another folder")
     _refuse_unwritable(folder, SUMMARIES)
     place = folder.absolute()  # wherever notebooks may leave this process

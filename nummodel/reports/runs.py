@@ -24,6 +24,7 @@ from nummodel.reports.notebook import parameters, value_of
 # Values that can stand in a file's name, also where names do not tell capitals apart.
 PLAIN = re.compile(r"[a-z0-9._+-]*")
 LONGEST = 120
+LARGEST = 1_000_000  # characters of a list of runs
 
 
 @dataclass(frozen=True)
@@ -130,7 +131,10 @@ def listed(path: Path) -> list[Run]:
     import yaml
 
     try:
-        text = path.read_text(encoding="utf-8")
+        with open(path, encoding="utf-8") as file:
+            text = file.read(LARGEST + 1)
+        if len(text) > LARGEST:
+            raise InputError(f"{path}: more than {LARGEST:,} characters, expected a list of runs")
         # Everything as it is written, since the notebook says of what type it is.
         items = yaml.load(text, yaml.BaseLoader)
         nodes = yaml.compose(text).value if isinstance(items, list) else []

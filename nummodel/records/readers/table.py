@@ -6,6 +6,7 @@ Between semicolons or tabs a number may have a decimal comma.
 import csv
 import re
 from collections import Counter
+from collections.abc import Collection
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,10 @@ from nummodel.errors import InputError
 #: A number with a decimal comma, and one whose comma may part thousands.
 COMMA = re.compile("[-+]?[0-9]*,[0-9]+([eE][-+]?[0-9]+)?")
 THOUSANDS = re.compile(r"[-+]?[1-9][0-9]{0,2}(,[0-9]{3})+(\.[0-9]*)?")
+#: A number whose point may part thousands.
+POINTED = re.compile(r"[-+]?[1-9][0-9]{0,2}(\.[0-9]{3})+")
+#: Characters of a table, at most: some 600,000 rows, which take half a gigabyte and 20 s.
+LARGEST = 10_000_000
 
 
 class Cells(dict[str, dict[int, str]]):
@@ -29,27 +34,33 @@ def read(path: str | Path) -> Cells:
     source = 0 if str(path) == "-" else path
     try:
         with open(source, encoding="utf-8-sig", newline="", closefd=source != 0) as file:
-            text = file.read()
+            text = file.read(LARGEST + 1)
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}, expected a readable file") from None
     except UnicodeDecodeError:
         raise InputError(f"{path}: not text, expected a CSV file in UTF-8") from None
     if "\0" in text:
         raise InputError(f"{path}: not text, expected a CSV file in UTF-8")
-    lines = ["" if line.startswith("#") else line for line in text.splitlines()]
+    if len(text) > LARGEST:
+        raise InputError(f"{path}: more than {LARGEST:,} characters, expected rows of a fit only")
+    # Excel begins with "sep=;" where somebody told it what parts cells.
+    lines = ["" if line.startswith(("#", "sep=")) else line for line in text.splitlines()]
     header = next((line for line in lines if line.strip()), "")
     delimiter = max(",;\t", key=re.sub('"[^"]*"?', "", header).count)
     reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=True, strict=True)
     rows: list[tuple[int, list[str]]] = []
     try:
         for row in reader:
-            if any(row):
-                rows.append((reader.line_num, [cell.strip() for cell in row]))
+            if any(cells := [cell.strip() for cell in row]):
+                rows.append((reader.line_num, cells))
     except csv.Error as error:
         raise InputError(f"{path}:{reader.line_num}: {error}, expected a CSV file") from None
     if not rows:
         raise InputError(f"{path}: empty, expected a header row and rows of figures")
-    (first, names), *rows = rows
+    width = max(i for _, row in rows for i, cell in enumerate(row, 1) if cell)
+    (first, names), *rows = [
+        (line, row[:width]) for line, row in rows
+    ]  # Excel leaves empty columns
     if all(map(is_number, names)):
         raise InputError(f"{path}:{first}: a row of numbers, expected a header with names")
     for name, count in Counter(names).items():
@@ -59,21 +70,30 @@ def read(path: str | Path) -> Cells:
         if len(row) != len(names):
             raise InputError(f"{path}:{line}: {len(row)} cells, expected {len(names)}")
     if len(rows) < 2:
-        found = "one row" if rows else "a header only"
-        raise InputError(f"{path}: {found}, expected a header and at least two rows")
-    cells = Cells({n: {line: row[i] for line, row in rows} for i, n in enumerate(names)})
-    cells.delimiter = delimiter
+        seen = "one row" if rows else "a header only"
+        raise InputError(f"{path}: {seen}, expected a header and at least two rows")
+    found = Cells({n: {line: row[i] for line, row in rows} for i, n in enumerate(names)})
+    found.delimiter = delimiter
     commas = [cell for _, row in rows for cell in row if COMMA.fullmatch(cell)]
     if delimiter != "," and not all(map(THOUSANDS.fullmatch, commas)):
-        cells.decimal = ","
-    return cells
+        found.decimal = ","
+    return found
 
 
 def numbers(cells: Cells, column: str, path: str | Path, positive: bool) -> np.ndarray:
     """One column of `read` as floats: finite and, if asked, positive. Raises InputError."""
     values = []
+    points_part = _points_part(cells[column].values())
     for line, cell in cells[column].items():
         where = f"{path}:{line}: {column} is"
+        if points_part and "." in cell:
+            plain = cell.replace(".", "")
+            raise InputError(
+                f"{where} {cell!r} and others are hundreds without a point, expected {plain} if "
+                f"points part thousands, or else {cell}0"
+            )
+        if "," in cell and "." in cell:
+            raise InputError(f"{where} {cell!r}, expected a number without thousands separators")
         if cells.decimal == "," and "." in cell:
             raise InputError(f"{where} {cell!r}, expected a decimal comma, as others have")
         figure = cell.replace(",", ".") if cells.decimal == "," else cell
@@ -88,6 +108,15 @@ def numbers(cells: Cells, column: str, path: str | Path, positive: bool) -> np.n
             raise InputError(f"{where} {cell}, expected a positive number")
         values.append(value)
     return np.array(values)
+
+
+def _points_part(texts: Collection[str]) -> bool:
+    """Whether points seem to part thousands, as in 950, 1.940 and 3.050: nothing else has a point,
+    and the others are hundreds or less.
+    """
+    pointed, others = [t for t in texts if "." in t], [t for t in texts if "." not in t]
+    small = all(len(text) <= 3 for text in others) and any(len(text) == 3 for text in others)
+    return bool(pointed) and small and all(map(POINTED.fullmatch, pointed))
 
 
 def _without_commas(cell: str) -> str:
