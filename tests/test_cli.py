@@ -396,7 +396,7 @@ def test_standard_input_is_a_file_as_well(tmp_path):
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
 @pytest.mark.skipif(not Path("/dev/zero").exists(), reason="no file without end")
 def test_a_file_without_end_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("nummodel.readers.table.LARGEST", 1000)
+    monkeypatch.setattr("nummodel.records.readers.table.LARGEST", 1000)
     assert "/dev/zero: not text" in refused("fit", "/dev/zero")
     path = write(tmp_path, GOOD + 1000 * "64,100\n")
     assert f"{path}: more than 1,000 characters, expected rows" in refused("fit", path)
