@@ -10,8 +10,7 @@ import numpy as np
 
 from nummodel.errors import InputError
 from nummodel.fits import EXTRAPOLATION, Fit, compare, fit, remarks
-from nummodel.fits._leastsquares import rounding
-from nummodel.fits._measured import KINDS
+from nummodel.fits._problem import KINDS, rounding
 from nummodel.models import scaling
 from nummodel.records import columns, data
 from nummodel.records.readers import table

@@ -5,15 +5,15 @@ a one-sided interval and no standard error.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from nummodel.fits import _peaks, _profile
-from nummodel.fits._leastsquares import in_unit, rounding, search, solve, unit_of
-from nummodel.fits._measured import Measured, check_start, measured
+from nummodel.fits._leastsquares import in_unit, search, solve, unit_of
+from nummodel.fits._problem import Solved, check_start, problem
 from nummodel.formula import Formula
 from nummodel.nomenclature import quantity
 
@@ -54,13 +54,11 @@ def fit(
     ValueError for figures that are not finite or not positive where they have to be, columns of
     different lengths, and known quantities that the law lacks or that are out of range.
     """
-    told = measured(law, data, weights, resolution, times, known)
+    told = problem(law, data, weights, resolution, times, known)
     if start is not None:
         check_start(start, told.free)
-    w = told.times * (told.X**-2.0 if told.weights == "relative" else 1.0)
-    log = told.weights == "log"
-    estimate = search(law, told.N, told.X, w, log, told.free, told.known, start)
-    return Fit(**vars(told), estimate=estimate, local=start is not None)
+    asked = {field.name: getattr(told, field.name) for field in fields(told)}
+    return Fit(**asked, estimate=search(told, start), local=start is not None)
 
 
 class Estimate(NamedTuple):
@@ -73,14 +71,8 @@ class Estimate(NamedTuple):
     identified: bool
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Fit(Measured):
-    """A law with what it was told and its estimates; `local` if they were searched for from a start
-    that was given.
-    """
-
-    estimate: dict[str, float]
-    local: bool = False
+class Fit(Solved):
+    """A law with what it was told and its estimates, and what these are worth."""
 
     def __repr__(self) -> str:
         estimates = ", ".join(f"{name}={value:.4g}" for name, value in self.estimate.items())
@@ -97,90 +89,6 @@ class Fit(Measured):
 
         labels = label(self.law.quantities[0]), label(self.law.result)
         return table + plot.fitted(self, *labels, alt=repr(self).strip("<>")).html()
-
-    @property
-    def values(self) -> dict[str, Any]:
-        """Known and estimated quantities together: what the law is called with."""
-        return self.known | self.estimate
-
-    @cached_property
-    def given(self) -> dict[str, np.ndarray]:
-        """What a search of the estimates is told: the loads, and what is known."""
-        known = {n: np.atleast_1d(v) for n, v in self.known.items()}
-        return known | {self.law.quantities[0]: self.N}
-
-    @cached_property
-    def w(self) -> np.ndarray:
-        """What the squared residuals are multiplied by."""
-        return self.times * (self.X**-2.0 if self.weights == "relative" else 1.0)
-
-    @cached_property
-    def folded(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
-        """Loads, results and weights with the same squares at any curve, but for the fourth: many
-        measurements at a load are as good as their mean.
-        """
-        N, place = np.unique(self.N, return_inverse=True)
-        if 2 * len(N) > len(self.N) or any(map(np.ndim, self.known.values())):
-            return self.N, self.X, self.w, 0.0
-        w = np.bincount(place, self.w)
-        X = np.log(self.X) if self.log else self.X
-        mean = np.bincount(place, self.w * X) / w
-        left = float(self.w @ (X - mean[place]) ** 2)
-        return N, np.exp(mean) if self.log else mean, w, left
-
-    @property
-    def dof(self) -> int:
-        """Points less estimated quantities, those on a bound included."""
-        return len(self.N) - len(self.free)
-
-    @property
-    def log(self) -> bool:
-        """Whether residuals are those of logarithms."""
-        return self.weights == "log"
-
-    @cached_property
-    def residuals(self) -> np.ndarray:
-        """Measured less fitted, in the unit of X."""
-        return self.X - self.at(self.N)
-
-    @cached_property
-    def errors(self) -> np.ndarray:
-        """The residuals as weighted: in the unit of X, or those of logarithms."""
-        return np.log(self.X / self.at(self.N)) if self.log else self.residuals
-
-    @cached_property
-    def rss(self) -> float:
-        """What the fit made small: the weighted sum of squared residuals."""
-        return float(self.w @ self.errors**2)
-
-    @cached_property
-    def variance(self) -> float:
-        """Error variance of a measurement of weight 1; NaN without points to spare.
-
-        At least that of rounding, of the figures and of floats: what is rounded to +-h is off by
-        h^2/3 in the mean square.
-        """
-        if self.dof <= 0:
-            return np.nan
-        half = self.half / self.X if self.log else self.half
-        least = rounding(self.X, self.w, self.log) / len(self.X)
-        return max(self.rss / self.dof, float(np.mean(self.w * half**2 / 3)), least)
-
-    @cached_property
-    def at_bound(self) -> dict[str, float]:
-        """The estimates that sit on a bound of their range, with the bound."""
-        return {n: b for n in self.free for b in quantity(n)[3:] if self.estimate[n] == b}
-
-    def at(self, N, **columns) -> np.ndarray:
-        """The fitted curve; with what else was measured of the law, `columns` at these N, which are
-        those of the points if left out. Raises ValueError where they are not as many.
-        """
-        for n, value in (self.known | columns).items():
-            if np.ndim(value) and np.shape(value) != np.shape(N):
-                raise ValueError(
-                    f"at: {np.size(value)} {n} and {np.size(N)} loads, expected as many"
-                )
-        return self.law(**{self.law.quantities[0]: N}, **self.values | columns)
 
     def interval(self, name: str, level: float = 0.95) -> tuple[float, float]:
         """Profile interval of an estimate, of "N_opt" (the peak's load) or of "X_max" (the highest
@@ -235,12 +143,6 @@ class Fit(Measured):
 
         rows = {name: e._asdict() for name, e in self.estimates(level).items()}
         return pd.DataFrame.from_dict(rows, orient="index")
-
-    def without_columns(self, what: str) -> None:
-        """Raises ValueError if other quantities than the load differ from point to point."""
-        columns = [n for n, v in self.known.items() if np.ndim(v)]
-        if columns:
-            raise ValueError(f"{what}: {', '.join(columns)} is a column of its own, expected none")
 
     def curve(self, N, level: float = 0.95) -> "pd.DataFrame":
         """The curve with the profile interval for its true height (low, high); one row per N."""
@@ -336,11 +238,6 @@ class Fit(Measured):
         values |= {n: v[out] for n, v in self.known.items() if np.ndim(v)}
         errors[out] = self.X[out] - self.at(self.N[out], **values)
         return float(np.sqrt(np.mean(errors**2)))
-
-    @property
-    def inner(self) -> tuple[str, ...]:
-        """The estimates off their bounds."""
-        return tuple(n for n in self.free if n not in self.at_bound)
 
     @cached_property
     def _slopes(self) -> np.ndarray:

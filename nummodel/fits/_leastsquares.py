@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from nummodel.fits._problem import Problem, rounding
 from nummodel.formula import Formula
 from nummodel.nomenclature import quantity
 
@@ -95,14 +96,15 @@ def solve(
     return Solution(best.T, np.where(np.isfinite(least), least, np.inf))
 
 
-def search(law: Formula, N, X, w, log: bool, free, known, start=None) -> dict[str, float]:
-    """The estimates of one problem: the best of the minima that the best points of a coarse grid
+def search(problem: Problem, start: Mapping[str, float] | None = None) -> dict[str, float]:
+    """The estimates of a problem: the best of the minima that the best points of a coarse grid
     lead to, or the one that `start` leads to. Raises ValueError if the law is finite nowhere in the
     allowed ranges.
     """
-    unit = unit_of(law, X)
-    X, known = X / unit, in_unit(law, known, unit)
-    given = {n: np.atleast_1d(v) for n, v in known.items()} | {law.quantities[0]: N}
+    law, free, w, log = problem.law, problem.free, problem.w, problem.log
+    unit = unit_of(law, problem.X)
+    X, load = problem.X / unit, law.quantities[0]
+    given = in_unit(law, problem.given, unit) | {load: problem.N}
     if start is None:
         found = descend(law, free, given, X[None], w, log, grid(law, free, given, X), count=4)
     else:
@@ -240,11 +242,6 @@ def _valleys(left: np.ndarray) -> np.ndarray:
         here[..., 1:] &= there[..., 1:] <= there[..., :-1]
         here[..., :-1] &= there[..., :-1] <= there[..., 1:]
     return valley
-
-
-def rounding(X: np.ndarray, w: np.ndarray, log: bool) -> float:
-    """The weighted squares that rounding of floats alone may leave."""
-    return float(w @ ((np.log(X) if log else X) * 2.0**-48) ** 2)
 
 
 def unit_of(law: Formula, X: np.ndarray) -> float:

@@ -1,19 +1,17 @@
 """Where the curve of a fit is highest: by numbers, so of any law, solved by algebra or not."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from nummodel.fits._leastsquares import grid
-
-if TYPE_CHECKING:
-    from nummodel.fits._fit import Fit
+from nummodel.fits._problem import Solved
 
 #: An end this many times beyond the estimate, or the measurements, is as good as infinite.
 FAR = 1e9
 
 
-def top(fit: "Fit") -> tuple[float, float]:
+def top(fit: Solved) -> tuple[float, float]:
     """Load and height of the highest throughput from N = 1 on. The load is infinite where that is
     reached at no load; the height then is that of the ceiling, or infinite as well.
 
@@ -56,12 +54,12 @@ def top(fit: "Fit") -> tuple[float, float]:
     return np.inf, float(ceiling)
 
 
-def peak(fit: "Fit") -> float:
+def peak(fit: Solved) -> float:
     """The load of the highest throughput from N = 1 on; infinite if none is reached."""
     return top(fit)[0]
 
 
-def shapes(fit: "Fit") -> tuple[str, ...]:
+def shapes(fit: Solved) -> tuple[str, ...]:
     """The free quantities that may move the peak. Raises ValueError for a law that never falls."""
     found = tuple(n for n in fit.free if not fit.law.is_scale(n))
     if np.isinf(peak(fit)):

@@ -7,19 +7,16 @@ holds the values whose cost stays below the F threshold (Bates and Watts 1988, c
 """
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from nummodel.fits._leastsquares import descend, grid
 from nummodel.fits._peaks import FAR, peak, shapes, top
+from nummodel.fits._problem import Solved
 from nummodel.fits._restated import by_peak, height_at, level, through, with_peak
 from nummodel.formula import Formula
 from nummodel.nomenclature import quantity
-
-if TYPE_CHECKING:
-    from nummodel.fits._fit import Fit
-
 
 #: Valleys of the coarse grid that are followed down.
 TRIES = 3
@@ -45,7 +42,7 @@ class Target(NamedTuple):
     weight: np.ndarray | None = None
 
 
-def of(fit: "Fit", name: str) -> Target:
+def of(fit: Solved, name: str) -> Target:
     """An estimate by its name, "N_opt" or "X_max". Raises ValueError for what the law lacks."""
     if name in fit.free:
         return _target(fit, fit.law, name, fit.free, [fit.estimate[name]])
@@ -64,13 +61,13 @@ def of(fit: "Fit", name: str) -> Target:
     return _asked(fit, fit.law, asked, fit.free, best)
 
 
-def _asked(fit: "Fit", law: Formula, asked: Formula, free, best: float) -> Target:
+def _asked(fit: Solved, law: Formula, asked: Formula, free, best: float) -> Target:
     law, gone = through(law, asked, tuple(free))
     left = tuple(n for n in free if n != gone)
     return _target(fit, law, asked.result, left, [best])._replace(inverse=True)
 
 
-def derived(fit: "Fit", name: str) -> Formula:
+def derived(fit: Solved, name: str) -> Formula:
     """The formula of "X_max". Raises ValueError for what a law lacks, or algebra does not find."""
     from nummodel.models import scaling
 
@@ -86,7 +83,7 @@ def derived(fit: "Fit", name: str) -> Formula:
     return asked
 
 
-def _by_peak(fit: "Fit") -> Target:
+def _by_peak(fit: Solved) -> Target:
     """The load of the peak, in place of the last quantity that makes one; and of those before, as
     long as that would have to leave its range somewhere.
     """
@@ -113,21 +110,21 @@ def _by_peak(fit: "Fit") -> Target:
     return first
 
 
-def height(fit: "Fit", N: np.ndarray) -> Target:
+def height(fit: Solved, N: np.ndarray) -> Target:
     """The height of the curve at each N."""
     law, gone = through(fit.law, height_at(fit.law), fit.free)
     left = tuple(n for n in fit.free if n != gone)
     return _target(fit, law, "X0", left, fit.at(N))._replace(given={"N0": N})
 
 
-def observation(fit: "Fit", N: np.ndarray, weight: np.ndarray) -> Target:
+def observation(fit: Solved, N: np.ndarray, weight: np.ndarray) -> Target:
     """A new measurement at each N. Adding it to the others costs what it differs from the curve by,
     in units of its error, or less if the curve can give way.
     """
     return Target(fit.law, "X0", fit.at(N), {"N0": N}, fit.free, fit.values, weight=weight)
 
 
-def _target(fit: "Fit", law: Formula, name: str, free: tuple[str, ...], value) -> Target:
+def _target(fit: Solved, law: Formula, name: str, free: tuple[str, ...], value) -> Target:
     left = tuple(n for n in free if n != name)
     start = fit.values if set(left) <= set(fit.values) else begin(fit.law, fit.values)
     return Target(law, name, np.asarray(value, dtype=float), {}, left, start)
@@ -145,7 +142,7 @@ def begin(law: Formula, values: dict[str, Any]) -> dict[str, Any]:
 
 
 def cost(
-    fit: "Fit", target: Target, value: np.ndarray, row: np.ndarray, everywhere: bool = True
+    fit: Solved, target: Target, value: np.ndarray, row: np.ndarray, everywhere: bool = True
 ) -> np.ndarray:
     """F with 1 and `fit.dof` degrees of freedom, of holding row `row` of a target at `value`.
 
@@ -203,7 +200,7 @@ def quantile(level: float, dof: int) -> float:
     return float(-stdtrit(dof, (1 - level) / 2)) if dof > 0 else np.nan
 
 
-def interval(fit: "Fit", target: Target, level: float) -> tuple[np.ndarray, np.ndarray]:
+def interval(fit: Solved, target: Target, level: float) -> tuple[np.ndarray, np.ndarray]:
     """Lower and upper ends, one a row of the target; NaN without points to spare or a weight.
 
     A cost that never reaches the threshold before the bound of the range has its end there, which
@@ -226,13 +223,13 @@ def interval(fit: "Fit", target: Target, level: float) -> tuple[np.ndarray, np.n
     return lower, np.where(upper >= far * (1 - 1e-9), high, upper)
 
 
-def _far(fit: "Fit", target: Target) -> np.ndarray:
+def _far(fit: Solved, target: Target) -> np.ndarray:
     """Values of the target that are as good as infinite."""
     size = {"X": fit.X.max(), "N": fit.N.max()}.get(target.name[0], 1.0)
     return FAR * np.maximum(np.where(np.isfinite(target.value), target.value, 0.0), size)
 
 
-def load(fit: "Fit", X: float, level: float) -> np.ndarray:
+def load(fit: Solved, X: float, level: float) -> np.ndarray:
     """The load at which the curve first reaches `X`, and the ends of its interval: where `X` enters
     the interval of the curve, and where it leaves it below. Looked for from the first load, or 1,
     up to the peak or a thousand times the last load; infinite if not found there.
@@ -271,7 +268,7 @@ def _first(function, low: float, high: float, enough: float = 0.0) -> float:
     return float(root.x[0])
 
 
-def _ends(fit: "Fit", target: Target, level: float, limits: list[np.ndarray]) -> np.ndarray:
+def _ends(fit: Solved, target: Target, level: float, limits: list[np.ndarray]) -> np.ndarray:
     """The lower ends of all intervals, then the upper ends. The first of the `limits` bounds the
     lower ends, the second the upper ends. For an inverse target all of these are reciprocals.
     """

@@ -1,7 +1,10 @@
-"""What a fit is told, checked before anything is searched: columns, weights, what is known."""
+"""A problem of least squares: what a fit is told, checked before anything is searched for; and the
+same with its estimates, before anybody asks what they are worth.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from numbers import Real
 from typing import Any
 
@@ -16,7 +19,7 @@ KINDS = ("absolute", "relative", "log")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Measured:
+class Problem:
     """A law, its load and result, how often each point counts, the kind of weights, the half-width
     of rounding of each result, what is left to estimate, and what is known: numbers, and columns.
     """
@@ -30,8 +33,111 @@ class Measured:
     free: tuple[str, ...]
     known: dict[str, Any]
 
+    @cached_property
+    def given(self) -> dict[str, np.ndarray]:
+        """What a search of the estimates is told: the loads, and what is known."""
+        known = {n: np.atleast_1d(v) for n, v in self.known.items()}
+        return known | {self.law.quantities[0]: self.N}
 
-def measured(law: Formula, data, weights, resolution, times, known) -> Measured:
+    @cached_property
+    def w(self) -> np.ndarray:
+        """What the squared residuals are multiplied by."""
+        return self.times * (self.X**-2.0 if self.weights == "relative" else 1.0)
+
+    @cached_property
+    def folded(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+        """Loads, results and weights with the same squares at any curve, but for the fourth: many
+        measurements at a load are as good as their mean.
+        """
+        N, place = np.unique(self.N, return_inverse=True)
+        if 2 * len(N) > len(self.N) or any(map(np.ndim, self.known.values())):
+            return self.N, self.X, self.w, 0.0
+        w = np.bincount(place, self.w)
+        X = np.log(self.X) if self.log else self.X
+        mean = np.bincount(place, self.w * X) / w
+        left = float(self.w @ (X - mean[place]) ** 2)
+        return N, np.exp(mean) if self.log else mean, w, left
+
+    @property
+    def dof(self) -> int:
+        """Points less estimated quantities, those on a bound included."""
+        return len(self.N) - len(self.free)
+
+    @property
+    def log(self) -> bool:
+        """Whether residuals are those of logarithms."""
+        return self.weights == "log"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Solved(Problem):
+    """A problem with its estimates; `local` if their search began at a start that was given."""
+
+    estimate: dict[str, float]
+    local: bool = False
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """Known and estimated quantities together: what the law is called with."""
+        return self.known | self.estimate
+
+    @cached_property
+    def residuals(self) -> np.ndarray:
+        """Measured less fitted, in the unit of X."""
+        return self.X - self.at(self.N)
+
+    @cached_property
+    def errors(self) -> np.ndarray:
+        """The residuals as weighted: in the unit of X, or those of logarithms."""
+        return np.log(self.X / self.at(self.N)) if self.log else self.residuals
+
+    @cached_property
+    def rss(self) -> float:
+        """What the fit made small: the weighted sum of squared residuals."""
+        return float(self.w @ self.errors**2)
+
+    @cached_property
+    def variance(self) -> float:
+        """Error variance of a measurement of weight 1; NaN without points to spare.
+
+        At least that of rounding, of the figures and of floats: what is rounded to +-h is off by
+        h^2/3 in the mean square.
+        """
+        if self.dof <= 0:
+            return np.nan
+        half = self.half / self.X if self.log else self.half
+        least = rounding(self.X, self.w, self.log) / len(self.X)
+        return max(self.rss / self.dof, float(np.mean(self.w * half**2 / 3)), least)
+
+    @cached_property
+    def at_bound(self) -> dict[str, float]:
+        """The estimates that sit on a bound of their range, with the bound."""
+        return {n: b for n in self.free for b in quantity(n)[3:] if self.estimate[n] == b}
+
+    def at(self, N, **columns) -> np.ndarray:
+        """The fitted curve; with what else was measured of the law, `columns` at these N, which are
+        those of the points if left out. Raises ValueError where they are not as many.
+        """
+        for n, value in (self.known | columns).items():
+            if np.ndim(value) and np.shape(value) != np.shape(N):
+                raise ValueError(
+                    f"at: {np.size(value)} {n} and {np.size(N)} loads, expected as many"
+                )
+        return self.law(**{self.law.quantities[0]: N}, **self.values | columns)
+
+    @property
+    def inner(self) -> tuple[str, ...]:
+        """The estimates off their bounds."""
+        return tuple(n for n in self.free if n not in self.at_bound)
+
+    def without_columns(self, what: str) -> None:
+        """Raises ValueError if other quantities than the load differ from point to point."""
+        columns = [n for n, v in self.known.items() if np.ndim(v)]
+        if columns:
+            raise ValueError(f"{what}: {', '.join(columns)} is a column of its own, expected none")
+
+
+def problem(law: Formula, data, weights, resolution, times, known) -> Problem:
     """The arguments of `fit.fit` as figures that fit together. Raises as that does."""
     load = law.quantities[0]
     for q in (load, law.result):
@@ -72,7 +178,7 @@ def measured(law: Formula, data, weights, resolution, times, known) -> Measured:
             f"{different} different {', '.join([load, *columns])}, "
             f"expected at least {len(free)} to estimate {', '.join(free)}"
         )
-    return Measured(law, N, X, counts, kind, half, free, known)
+    return Problem(law, N, X, counts, kind, half, free, known)
 
 
 def check_start(start: Mapping[str, Any], free: tuple[str, ...]) -> None:
@@ -110,3 +216,8 @@ def _check(law: Formula, name: str, value: Any, shape: tuple[int, ...]) -> None:
     low, high = quantity(name)[3:]
     if not (np.isfinite(value) & (low <= value) & (value <= high)).all():
         raise ValueError(f"fit: {name} is {value}, expected {low:g} to {high:g}")
+
+
+def rounding(X: np.ndarray, w: np.ndarray, log: bool) -> float:
+    """The weighted squares that rounding of floats alone may leave."""
+    return float(w @ ((np.log(X) if log else X) * 2.0**-48) ** 2)
