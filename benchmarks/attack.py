@@ -208,7 +208,7 @@ def formulas(attack: Attack) -> None:
     """Public functions of the models with extreme values."""
     calls = {"NUMMODEL_CALLS": str(len(attack.rounds(20_000)))}
     calls["NUMMODEL_SEED"] = str(attack.random.randrange(10**6))
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "tests/test_extremes.py"]
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "tests/models/test_extremes.py"]
     done = subprocess.run(
         command, cwd=ROOT, env=os.environ | calls, stdout=subprocess.PIPE, text=True
     )

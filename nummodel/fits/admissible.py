@@ -170,9 +170,9 @@ def narrowed(
 
     Two errors remain. Ends are found from inside, and a measurement makes the set thinner and its
     corners harder to find: the share comes out too low, by 2 % of it at most in
-    `tests/test_admissible.py`, by 0.3 % in notebook 12, with its eleven unknowns, where eight seeds
-    were compared. And members stand for what may be true as the points of the ranges do, all alike,
-    which is a convention.
+    `tests/fits/test_admissible.py`, by 0.3 % in notebook 12, with its eleven unknowns, where eight
+    seeds were compared. And members stand for what may be true as the points of the ranges do, all
+    alike, which is a convention.
 
     Raises ValueError for what `reach` refuses, values that are not finite, a `half` that is
     negative, and a quantity that all members have in common.

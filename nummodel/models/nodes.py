@@ -19,10 +19,11 @@ What it knows besides the figures:
 - Another lock that beats the queue lock does so outside of this model: its waiters are taken to
   cost what the protocol says.
 
-In worlds as assumed, from idle to full, with one to ten uses in a unit (`tests/test_outlook.py`,
-four threads a node), the range holds the truth; the middle is off by a factor of 1.2 on two nodes
-and 1.6 on eight (root mean square), on average 8 % and 23 % too low, 2.6 at worst. More threads
-leave more open: with ten and a nearly idle lock the middle on eight nodes may be a quarter of it.
+In worlds as assumed, from idle to full, with one to ten uses in a unit
+(`tests/models/test_nodes.py`, four threads a node), the range holds the truth; the middle is off by
+a factor of 1.2 on two nodes and 1.6 on eight (root mean square), on average 8 % and 23 % too low,
+2.6 at worst. More threads leave more open: with ten and a nearly idle lock the middle on eight
+nodes may be a quarter of it.
 """
 
 from collections.abc import Mapping

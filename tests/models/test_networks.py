@@ -14,7 +14,7 @@ from nummodel.models import _classes, _convolution, locks, networks, operational
 from nummodel.models.networks import delay, load_dependent, open_network, queue, schweitzer, solve
 from nummodel.reports import runs
 
-sys.path.append(str(Path(__file__).parent.parent / "benchmarks"))
+sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 import peers
 
 MS32 = [queue(1.0, servers=32), queue(0.04), queue(0.03)]
