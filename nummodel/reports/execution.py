@@ -57,8 +57,7 @@ def _execute(notebook: Any, end: float, warm: bool) -> None:
     client = _client()(notebook, end, warm)
     try:
         client.start()
-        client.execute(cleanup_kc=False)
-        made, arrived = client.claims_made(), sum(1 for _ in claims.collected(notebook))
+        made, arrived = client.run(), sum(1 for _ in claims.collected(notebook))
         if arrived < made:
             lost = f"{made - arrived} of {made} claims are not in the notebook"
             raise RuntimeError(f"{lost}, expected each to be displayed by a cell")
@@ -71,6 +70,7 @@ def _client() -> type:
     """What executes notebooks: nbclient's client with one deadline, which waits for all output."""
     from nbclient import NotebookClient
     from nbclient.output_widget import OutputWidget
+    from nbclient.util import ensure_async, run_sync
     from nbformat.v4 import new_code_cell
     from traitlets.config import Config
 
@@ -145,13 +145,17 @@ def _client() -> type:
                     if attempt == 2 or perf_counter() >= self.end_at:
                         raise
 
-        def claims_made(self) -> int:
-            """How many claims the kernel has made, by its own count."""
+        async def async_run(self) -> int:
+            """Execute the notebook; how many claims the kernel has made, by its own count."""
+            await self.async_execute(cleanup_kc=False)
             kernel: Any = self.kc
-            request = kernel.execute("", silent=True, user_expressions={"made": MADE})
-            reply: Any = self.wait_for_reply(request, new_code_cell())
+            asked = kernel.execute("", silent=True, user_expressions={"made": MADE})
+            request = await ensure_async(asked)  # jupyter_client 8.0 gives a promise
+            reply: Any = await self.async_wait_for_reply(request, new_code_cell())
             told = reply["content"].get("user_expressions", {}).get("made", {})
             return int(told["data"]["text/plain"]) if told.get("status") == "ok" else 0
+
+        run = run_sync(async_run)
 
         def end(self) -> None:
             """Kill the kernel and remove its connection file."""
