@@ -159,7 +159,7 @@ def test_every_figure_is_on_the_page_with_alternative_text(name, outcome_of):
     _, folder = outcome_of(name)
     page = (folder / f"{name}.html").read_text()
     drawn = sum(
-        any(word in cell.source for word in ("Picture(", "plot.fitted(", " explore("))
+        bool(re.search(r"Picture\(|plot\.fitted\(|\bexplore\(", cell.source))
         for cell in code_cells(name)
     )
     images = re.findall(r"<img[^>]*>", page)
