@@ -65,7 +65,8 @@ class Attack:
         """Call `nummodel` in this process; give what it prints."""
         from nummodel.cli import main
 
-        out, err, start = io.StringIO(), io.StringIO(), time.perf_counter()
+        out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8") for _ in range(2))
+        start = time.perf_counter()
         code: object = 0
         signal.setitimer(signal.ITIMER_REAL, LONGEST + 5)
         try:
@@ -82,8 +83,14 @@ class Attack:
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
         seconds = time.perf_counter() - start
-        self.judge(" ".join(arguments), code, out.getvalue(), err.getvalue(), seconds)
-        return out.getvalue() if code == 0 else ""
+        found, told = (self._text(stream) for stream in (out, err))
+        self.judge(" ".join(arguments), code, found, told, seconds)
+        return found if code == 0 else ""
+
+    @staticmethod
+    def _text(stream: io.TextIOWrapper) -> str:
+        stream.flush()
+        return stream.buffer.getvalue().decode("utf-8", "replace")
 
     def start(self, *arguments: object, **options) -> subprocess.Popen:
         """Start `nummodel report` with temporary files of its own."""

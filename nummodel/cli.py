@@ -81,7 +81,7 @@ def report(notebooks, given, sweep, params, jobs, output, timeout, force, no_exe
         left = "nothing to do" if kept == len(outcomes) else f"{len(outcomes) - kept} executed"
         told = f"{kept} of {len(outcomes)} runs were there already (--force runs them again)"
         tell(f"{left}: {told}")
-    click.echo(output / "index.html")
+    click.echo(os.fsencode(output / "index.html"))  # as it is called, whatever its encoding
     if len(outcomes) == 1 and outcomes[0].paged:
         tell(f"its page: {output / outcomes[0].run.name}.html")
     failed = sum(not outcome.held for outcome in outcomes)

@@ -230,6 +230,18 @@ def test_a_name_that_is_no_utf_8_costs_nobody_the_index(tmp_path):
     assert os.path.exists(os.fsencode(tmp_path) + b"/out/odd\xff.html")
 
 
+def test_the_path_of_the_index_is_the_folder_as_it_is_called(tmp_path):
+    notebook(tmp_path, "one", RECORD)
+    odd = os.fsdecode(b"odd\xff")
+    done = subprocess.run(
+        [sys.executable, "-m", "nummodel", "report", "one.ipynb", "--output", odd],
+        cwd=tmp_path,
+        capture_output=True,
+    )
+    assert (done.returncode, done.stdout) == (0, b"odd\xff/index.html\n")
+    assert os.path.exists(os.fsencode(tmp_path) + b"/odd\xff/index.html")
+
+
 @pytest.mark.parametrize("gone", ["out", "."])
 def test_a_notebook_that_removes_the_folder_costs_no_other_its_pages(tmp_path, gone):
     work = tmp_path / "work"
