@@ -144,11 +144,12 @@ class Explorer(ipywidgets.VBox):
 
 
 def _following(bundles: Callable[..., list], controls: Mapping[str, Any]) -> ipywidgets.Output:
-    """Displays, each with its metadata, that follow from the values of `controls` and follow them.
+    """An output that shows displays, each with its metadata. They are made from the values of
+    `controls`, and are made again whenever one of these values changes.
 
-    They are set and not captured, as `ipywidgets.interact` does: who executes notebooks would send
-    what is captured back, on the channel that brings the end of the cell, and miss it (nbclient
-    #312).
+    The displays are written into the output. `ipywidgets.interact` would capture them instead, and
+    nbclient would send what was captured back to the kernel, on the channel that brings the end of
+    a cell. nbclient then misses that end (nbclient #312).
     """
     shown = ipywidgets.Output()
 

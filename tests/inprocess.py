@@ -2,7 +2,7 @@
 
 import sys
 from contextlib import redirect_stderr, redirect_stdout
-from io import StringIO
+from io import BytesIO, TextIOWrapper
 from typing import NamedTuple
 
 import pytest
@@ -21,7 +21,8 @@ def nummodel(*arguments, cwd="."):
 
     `test_the_installed_command` and some of `test_batch` start real processes.
     """
-    out, err, code = StringIO(), StringIO(), 0
+    out, err = (TextIOWrapper(BytesIO(), "utf-8", newline="") for _ in range(2))
+    code = 0
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
         patch.chdir(cwd)
         patch.setattr(sys, "argv", ["nummodel", *map(str, arguments)])
@@ -29,4 +30,6 @@ def nummodel(*arguments, cwd="."):
             main()
         except SystemExit as stop:
             code = int(stop.code or 0)
-    return Done(code, out.getvalue(), err.getvalue())
+    for stream in (out, err):
+        stream.flush()
+    return Done(code, *(stream.buffer.getvalue().decode() for stream in (out, err)))

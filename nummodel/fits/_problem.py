@@ -1,5 +1,8 @@
-"""A problem of least squares: what a fit is told, checked before anything is searched for; and the
-same with its estimates, before anybody asks what they are worth.
+"""Least squares before and after the search.
+
+A `Problem` is what the caller of a fit gives: the law, the measurements, their weights, and what is
+known. It has been checked. A `Solved` problem has the estimates as well; intervals and predictions
+are built on it.
 """
 
 from collections.abc import Mapping
@@ -46,8 +49,9 @@ class Problem:
 
     @cached_property
     def folded(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
-        """Loads, results and weights with the same squares at any curve, but for the fourth: many
-        measurements at a load are as good as their mean.
+        """Loads, results and weights in which the measurements at one load are their mean, and what
+        this leaves out: the squares of the measurements around their means. That sum is the same
+        for every curve.
         """
         N, place = np.unique(self.N, return_inverse=True)
         if 2 * len(N) > len(self.N) or any(map(np.ndim, self.known.values())):

@@ -1,4 +1,4 @@
-"""From notebooks to pages: which runs there are, their execution, and what is shown of them."""
+"""Reports: notebooks are planned as runs, executed, and shown as pages."""
 
 from nummodel._faces import face
 
