@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from nummodel.arguments import valid
 from nummodel.fits import _peaks, _profile
 from nummodel.fits._leastsquares import Batch, in_unit, search, solve, unit_of
-from nummodel.fits._problem import Solved, check_start, problem
+from nummodel.fits._problem import Solved, problem
 from nummodel.formula import Formula
 from nummodel.nomenclature import quantity
 
@@ -54,11 +55,14 @@ def fit(
     ValueError for figures that are not finite or not positive where they have to be, columns of
     different lengths, and known quantities that the law lacks or that are out of range.
     """
-    told = problem(law, data, weights, resolution, times, known)
+    checked = problem(law, data, weights, resolution, times, known)
     if start is not None:
-        check_start(start, told.free)
-    asked = {field.name: getattr(told, field.name) for field in fields(told)}
-    return Fit(**asked, estimate=search(told, start), local=start is not None)
+        if set(start) != set(checked.free):
+            names, expected = ", ".join(start), ", ".join(checked.free)
+            raise ValueError(f"fit: start has {names}, expected {expected}")
+        valid(start, whole=())
+    given = {field.name: getattr(checked, field.name) for field in fields(checked)}
+    return Fit(**given, estimate=search(checked, start), local=start is not None)
 
 
 class Estimate(NamedTuple):
