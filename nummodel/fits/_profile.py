@@ -187,7 +187,7 @@ def squares(
         given = fit.given | {fit.law.quantities[0]: loads}
         points = target.values(axes(fit.law, fit.free, given, fit.X))
     batch = Batch(target.law, target.free, held, X, w, fit.log)
-    rss = descend(batch, points, TRIES, here.reshape(len(X), -1), 1e-7).rss
+    rss = descend(batch, points, TRIES, here.reshape(len(X), len(target.free)), 1e-7).rss
     others = [squares(fit, t, held, X, w, start, everywhere) for t in target.alternatives]
     return np.min([rss, *others], axis=0)
 
@@ -207,7 +207,7 @@ def quantile(level: float, dof: int) -> float:
 def interval(fit: Solved, target: Target, level: float) -> tuple[np.ndarray, np.ndarray]:
     """Lower and upper ends, one a row of the target; NaN without points to spare or a weight.
 
-    A cost that never reaches the threshold before the bound of the range has its end there, which
+    A cost that does not reach the threshold before the bound of the range has its end there, which
     may be infinity.
     """
     t, count = quantile(level, fit.dof), len(target.value)
@@ -216,52 +216,58 @@ def interval(fit: Solved, target: Target, level: float) -> tuple[np.ndarray, np.
         return np.full(count, np.nan), np.full(count, np.nan)
     low, high = quantity(target.name)[3:]
     size = {"X": fit.X.max(), "N": fit.N.max()}.get(target.name[0], 1.0)
-    infinite = FAR * np.maximum(np.where(np.isfinite(target.value), target.value, 0.0), size)
-    far = np.minimum(infinite, high)
+    far = FAR * np.maximum(np.where(np.isfinite(target.value), target.value, 0.0), size)
+    far = np.minimum(far, high)
+    lowest = np.full(count, low or (target.name in RECIPROCAL) * size / FAR)
+    lower, upper = _ends(fit, target, t, np.clip(target.value, low, far), lowest, far)
+    return np.where(lower == lowest, low, lower), np.where(upper == far, high, upper)
+
+
+def _ends(fit: Solved, target: Target, t: float, value, lowest, far) -> np.ndarray:
+    """The ends of the intervals between the estimates `value` and `lowest`, and between these and
+    `far`: the first values on the way whose cost is t^2, else where the way ends.
+    """
+    from scipy.optimize.elementwise import find_root
 
     def turned(value):
         """From a value of the target to what is searched for, and back."""
         return 1 / value if target.name in RECIPROCAL else value
 
-    with np.errstate(divide="ignore"):
-        limits = np.sort(turned(np.array([np.full(count, low), far])), axis=0)
-        smallest = turned(infinite) if target.name in RECIPROCAL else np.full(count, 1e-9)
-        ends = turned(_ends(fit, target, t, turned, limits, smallest))
-    lower, upper = np.clip(np.sort(ends, axis=0), low, high)
-    return lower, np.where(upper >= far * (1 - 1e-9), high, upper)
-
-
-def _ends(fit: Solved, target: Target, t: float, turned, limits, smallest) -> np.ndarray:
-    """The lower ends of all intervals, and the upper ends, of what is searched for: from the
-    estimates to the `limits`, by steps that are `smallest` at an estimate of zero.
-    """
-    count = len(target.value)
-    within = np.clip(target.value, *quantity(target.name)[3:])
-    moved = np.tile(within != target.value, 2)
-    near, smallest, limit = np.tile(turned(within), 2), np.tile(smallest, 2), limits.ravel()
-    side = np.repeat([-1, 1], count)
-    end = np.where(side * (limit - near) > 0, limit, near)
-    step = side * np.where(near == 0, smallest, 1e-3 * np.abs(near))
+    count, near, limit = len(value), np.tile(turned(value), 2), turned(np.append(lowest, far))
+    bounds = np.minimum(near, limit), np.maximum(near, limit)
+    step = np.select([near == turned(np.tile(far, 2)), near == 0], [near, 1e-9], 1e-3 * near)
+    end = limit.copy()
 
     def excess(value, row, everywhere=True):
         with np.errstate(divide="ignore", over="ignore"):
             F = cost(fit, target, turned(value), row.astype(int) % count, everywhere)
         return np.sqrt(np.nan_to_num(F, nan=1e300, posinf=1e300)) - t
 
-    rows = np.flatnonzero(end != near)
+    rows = np.flatnonzero(near != limit)
     for beyond in (partial(excess, everywhere=False), excess):
-        # An estimate beyond the range has been moved to its bound, which may be too far already.
-        far = rows[moved[rows]]
-        far = far[beyond(near[far], far) > 0] if len(far) else far
-        on = np.setdiff1d(rows, far)
-        end[far] = near[far]
-        end[on] = _outwards(beyond, on, near[on], step[on], limit[on], t)
+        inner, outer = near.copy(), np.clip(near + np.sign(limit - near) * step, *bounds)
+        end[rows] = limit[rows]
+        on, crossed = rows, rows[:0]
+        while len(on):
+            missing = beyond(outer[on], on)
+            crossed = np.append(crossed, on[missing > 0])
+            further = (missing <= 0) & (outer[on] != limit[on])
+            # Where the cost is a parabola, this factor leads just beyond the threshold.
+            factor = np.clip(1.02 * t / np.maximum(missing + t, 1e-9), 1.1, 30)[further]
+            on = on[further]
+            inner[on] = outer[on]
+            outer[on] += (factor - 1) * (outer - near)[on]
+            outer = np.clip(outer, *bounds)
+        if len(crossed):
+            ways = inner[crossed], outer[crossed]
+            root = find_root(beyond, ways, args=(crossed,), tolerances={"xrtol": 1e-10})
+            # An estimate out of range, moved to its bound, may be beyond the threshold already.
+            end[crossed] = np.where(root.success, root.x, inner[crossed])
         # Elsewhere than near the estimates a cheaper minimum may be, which has to be looked for.
-        rows = rows[end[rows] != limit[rows]]
-        rows = rows[excess(end[rows], rows) < -1e-6] if len(rows) and not fit.local else rows[:0]
-        if not len(rows):
+        if fit.local or not len(crossed):
             break
-    return np.abs(end).reshape(2, count)  # a negative zero has the wrong infinity as its reciprocal
+        rows = crossed[excess(end[crossed], crossed) < -1e-6]
+    return np.where(end == limit, np.append(lowest, far), turned(end)).reshape(2, count)
 
 
 def load(fit: Solved, X: float, level: float) -> np.ndarray:
@@ -301,33 +307,3 @@ def _first(function, low: float, high: float, enough: float = 0.0) -> float:
         return float(N[0]) if len(reached) else np.inf
     root = find_root(lambda N: function(N) - enough, (N[reached - 1], N[reached]))
     return float(root.x[0])
-
-
-def _outwards(excess, rows, near, step, limit, t: float) -> np.ndarray:
-    """Where `excess`, which is negative at each `near`, becomes zero on the way to its `limit`;
-    that, if it does not. Steps grow from `step` on.
-    """
-    from scipy.optimize.elementwise import find_root
-
-    end, inner, outer = limit.copy(), near.copy(), np.full(len(near), np.nan)
-    on = np.arange(len(near))
-    for _ in range(100):
-        if not len(on):
-            break
-        low, high = np.minimum(near, limit)[on], np.maximum(near, limit)[on]
-        tried = np.clip(near[on] + step[on], low, high)
-        missing = excess(tried, rows[on])
-        outer[on[missing > 0]] = tried[missing > 0]
-        # Where the cost were a parabola, this factor would end just beyond the threshold.
-        factor = np.clip(1.02 * t / np.maximum(missing + t, 1e-9), 1.1, 30)
-        further = (missing <= 0) & (tried != limit[on])
-        inner[on[further]] = tried[further]
-        step = step.copy()
-        step[on] *= factor
-        on = on[further]
-    found = np.flatnonzero(np.isfinite(outer))
-    if len(found):
-        ends = inner[found], outer[found]
-        root = find_root(excess, ends, args=(rows[found],), tolerances={"xrtol": 1e-10})
-        end[found] = np.where(root.success, root.x, outer[found])  # too far rather than too near
-    return end
