@@ -235,7 +235,12 @@ def test_a_known_quantity_is_not_estimated():
         ([1, 2, 3], [1, 2, 3], {"weights": [1, 1, -1]}, "positive"),
         ([1, 2, 3], [1, 2, 3], {"weights": "robust"}, "absolute, relative, log"),
         ([1, 2, 3], [1, 2, 3], {"resolution": -0.5}, "resolution"),
-        ([1, 2, 3], [1, 2, 3], {"sigma": 2.0}, "sigma is 2.0, expected a number of at least 0 and at most 1"),
+        (
+            [1, 2, 3],
+            [1, 2, 3],
+            {"sigma": 2.0},
+            "sigma is 2.0, expected a number of at least 0 and at most 1",
+        ),
         ([1, 2, 3], [1, 2, 3], {"X1": np.nan}, "X1 is nan"),
         ([1, 2, 3], [1, 2, 3], {"simga": 0.1}, "no 'simga', expected one of: X1, sigma"),
     ],
@@ -356,7 +361,7 @@ def test_what_was_measured_besides_is_taken_from_its_column():
         result.predict([3.0])
     with pytest.raises(ValueError, match="3 D and 4 X, expected as many"):
         fit(utilisation, {"X": N, "rho": rho, "D": D[:3]})
-    with pytest.raises(ValueError, match="D is -0.1, expected a number of at least 0"):
+    with pytest.raises(ValueError, match=r"D is -0\.1, expected a number of at least 0"):
         fit(utilisation, {"X": N, "rho": rho, "D": -D})
 
 
