@@ -93,13 +93,14 @@ def fits() -> list[str]:
     from scipy.optimize import curve_fit
 
     from nummodel import study
-    from nummodel.fits import bootstrap, fit, refit
+    from nummodel.fits import fit, refit
+    from nummodel.fits._bootstrap import resamples
     from nummodel.models import scaling
 
     points = study.read("specsdm91")
     law = scaling.usl_throughput
     base = fit(law, {"N": points.N, "X": points.X})
-    X, _ = bootstrap._parametric(base, 2000, np.random.default_rng(1))
+    X, _ = resamples(base, "parametric", 2000, seed=1)
     start = list(base.estimate.values())
 
     def usl(N, X1, sigma, kappa):

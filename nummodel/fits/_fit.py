@@ -117,14 +117,14 @@ class Fit(Solved):
         """
         if level not in self._estimates:
             stderr = dict(zip(self.inner, np.sqrt(np.diag(self.covariance)), strict=True))
-            found = {}
+            estimates = {}
             for name in self.free:
                 low, high = self.interval(name, level)
                 open_ = np.isinf(high) or (low, high) == quantity(name)[3:] or self._flat
                 identified = bool(name not in self.at_bound and not open_)
                 error = float(stderr.get(name, np.nan))
-                found[name] = Estimate(self.estimate[name], error, low, high, identified)
-            self._estimates[level] = found
+                estimates[name] = Estimate(self.estimate[name], error, low, high, identified)
+            self._estimates[level] = estimates
         return dict(self._estimates[level])
 
     @cached_property
@@ -140,7 +140,7 @@ class Fit(Solved):
         return pd.DataFrame.from_dict(rows, orient="index")
 
     def _loads(self, what: str, N: Any) -> np.ndarray:
-        """The loads that `what` is asked for at. Raises ValueError for what is none."""
+        """The loads at which `what` is computed. Raises ValueError unless they are positive."""
         N = np.atleast_1d(np.asarray(N, dtype=float))
         if not (N > 0).all():
             raise ValueError(f"{what}: {self.law.quantities[0]} must be positive")
@@ -268,5 +268,5 @@ def refit(base: Fit, X: np.ndarray, times: Any = 1.0) -> np.ndarray:
     X, known, start = X / unit, in_unit(law, base.given, unit), in_unit(law, base.estimate, unit)
     w = times * base.times * (X**-2.0 if base.weights == "relative" else 1.0)
     batch = Batch(law, base.free, known, X, w, base.log)
-    found = solve(batch, np.array([start[n] for n in base.free])).estimate
-    return found * [unit if law.is_scale(n) else 1.0 for n in base.free]
+    estimate = solve(batch, np.array([start[n] for n in base.free])).estimate
+    return estimate * [unit if law.is_scale(n) else 1.0 for n in base.free]

@@ -1,7 +1,7 @@
-"""Profile-likelihood intervals of whatever can be asked of a fit, within bounds.
+"""Profile-likelihood intervals of estimates and of what follows from them, within bounds.
 
-The quantity asked for is made an argument of the law, in place of another one (`_reparametrised`).
-Its cost at a value is what the residual sum of squares rises by if the quantity is held there and
+The law takes the quantity of interest as an argument in place of another one (`_reparametrised`).
+The cost of a value is the rise of the residual sum of squares when the quantity is held there and
 the others are fitted. The interval holds the values whose cost is below the F threshold (Bates and
 Watts 1988, chapter 6).
 """
@@ -27,13 +27,13 @@ EXACT = 1e12
 
 
 class Target(NamedTuple):
-    """The quantity `name` whose intervals are asked for, and the `law` that has it as an argument.
+    """A quantity of interest, `name`, and the `law` that has it as an argument.
 
-    `value` is its estimate, for each of the `loads` if it has loads. `free` are the quantities that
-    are fitted while it is held; one of them is the square root of the quantity `rooted`, if that is
-    named. A target with a `weight` for each load is no argument of the law: it is one more
-    measurement. The cost is the least of those of the target and of its `alternatives`, which have
-    the quantity in place of another one.
+    `value` is its estimate, at each of the `loads` if it has loads. `free` are the quantities to
+    fit while it is held; one of them is the square root of the quantity `rooted`, if there is one.
+    A target with a `weight` at each load is no argument of the law, but one more measurement. The
+    cost is the least of those of the target and of its `alternatives`, whose laws have the quantity
+    in place of another one.
     """
 
     name: str
@@ -126,7 +126,7 @@ def _peak(fit: Solved) -> Target:
     """
     N, targets = peak(fit), []
     names = shapes(fit)
-    points = mesh(axes(fit.law, fit.free, fit.given, fit.X))
+    points = mesh(axes(fit.law, fit.free, fit.N, fit.X))
     for name in reversed(names):
         law, rest = by_peak(fit.law, name), _without(fit.free, name)
         targets.append(Target("N_opt", law, rest, np.array([N if N > 1 else 0.5])))
@@ -151,9 +151,8 @@ def cost(
 ) -> np.ndarray:
     """F with 1 and `fit.dof` degrees of freedom, of holding row `row` of a target at `value`.
 
-    What two quantities bend in two ways may have several minima: they are searched for from the
-    estimates and, if `everywhere` and the fit was not told where to begin, from the best points of
-    a coarse mesh.
+    The sum of squares may have several minima. They are searched for from the estimates and, if
+    `everywhere` and the fit itself had no start, from the best points of a coarse mesh.
     """
     N, X, w, within = fit.folded
     step = max(1, 10**5 // len(X))  # so that what is computed at a time stays small
@@ -184,8 +183,7 @@ def squares(
     here = np.array([np.broadcast_to(start[n], len(X)) for n in target.free]).T
     if everywhere:
         loads = fit.N if target.loads is None else np.append(fit.N, target.loads)
-        given = fit.given | {fit.law.quantities[0]: loads}
-        points = target.values(axes(fit.law, fit.free, given, fit.X))
+        points = target.values(axes(fit.law, fit.free, loads, fit.X))
     batch = Batch(target.law, target.free, held, X, w, fit.log)
     rss = descend(batch, points, TRIES, here.reshape(len(X), len(target.free)), 1e-7).rss
     others = [squares(fit, t, held, X, w, start, everywhere) for t in target.alternatives]
@@ -224,8 +222,8 @@ def interval(fit: Solved, target: Target, level: float) -> tuple[np.ndarray, np.
 
 
 def _ends(fit: Solved, target: Target, t: float, value, lowest, far) -> np.ndarray:
-    """The ends of the intervals between the estimates `value` and `lowest`, and between these and
-    `far`: the first values on the way whose cost is t^2, else where the way ends.
+    """The ends of the intervals: from the estimates `value` down to `lowest` and up to `far`, the
+    first values whose cost is t^2; `lowest` or `far` itself if there is none.
     """
     from scipy.optimize.elementwise import find_root
 
@@ -259,8 +257,8 @@ def _ends(fit: Solved, target: Target, t: float, value, lowest, far) -> np.ndarr
             outer[on] += (factor - 1) * (outer - near)[on]
             outer = np.clip(outer, *bounds)
         if len(crossed):
-            ways = inner[crossed], outer[crossed]
-            root = find_root(beyond, ways, args=(crossed,), tolerances={"xrtol": 1e-10})
+            brackets = inner[crossed], outer[crossed]
+            root = find_root(beyond, brackets, args=(crossed,), tolerances={"xrtol": 1e-10})
             # An estimate out of range, moved to its bound, may be beyond the threshold already.
             end[crossed] = np.where(root.success, root.x, inner[crossed])
         # Elsewhere than near the estimates a cheaper minimum may be, which has to be looked for.
@@ -271,9 +269,9 @@ def _ends(fit: Solved, target: Target, t: float, value, lowest, far) -> np.ndarr
 
 
 def load(fit: Solved, X: float, level: float) -> np.ndarray:
-    """The load at which the curve first reaches `X`, and the ends of its interval: where `X` enters
-    the interval of the curve, and where it leaves it below. Looked for from the first load, or 1,
-    up to the peak or a thousand times the last load; infinite if not found there.
+    """The load at which the curve first reaches `X`, and the ends of its interval: the loads at
+    which the upper and the lower end of the curve's own interval reach `X`. Infinite for what does
+    not reach `X` between 1, or the first load, and a thousand times the last.
     """
     lowest, far = min(1.0, fit.N.min()), 1e3 * fit.N.max()
     highest = max(min(peak(fit), far), 2 * lowest)
@@ -297,12 +295,12 @@ def _first(function, low: float, high: float, enough: float = 0.0) -> float:
     from scipy.optimize.elementwise import find_minimum, find_root
 
     N = np.geomspace(low, high, 60)
-    found = function(N)
-    best = int(np.argmax(found))
-    if found[best] < enough and 0 < best < len(N) - 1:  # between two of these, perhaps
+    value = function(N)
+    best = int(np.argmax(value))
+    if value[best] < enough and 0 < best < len(N) - 1:  # between two of these, perhaps
         least = find_minimum(lambda N: -function(N), tuple(N[best - 1 : best + 2, None]))
-        N[best], found[best] = least.x[0], -least.f_x[0]
-    reached = np.flatnonzero(found >= enough)[:1]
+        N[best], value[best] = least.x[0], -least.f_x[0]
+    reached = np.flatnonzero(value >= enough)[:1]
     if not len(reached) or reached[0] == 0:
         return float(N[0]) if len(reached) else np.inf
     root = find_root(lambda N: function(N) - enough, (N[reached - 1], N[reached]))
