@@ -8,12 +8,14 @@ parameter, as in `[32](#N)`, its default.
 """
 
 import ast
+import json
 import re
 from collections.abc import Iterator
 from math import isclose
 from typing import Any, NamedTuple
 
-from nummodel.records import claims
+from nummodel.records import claims, data
+from nummodel.reports import runs
 from nummodel.reports.notebook import declared
 
 #: A link to a record: its text, the anchor, and whether the documented figure is meant.
@@ -28,11 +30,12 @@ UNITS = {"%": 1e2, "ms": 1e3, "µs": 1e6, "ns": 1e9, "GB": 1e-9, "million": 1e-6
 NAMES = re.compile(
     r"(?:z/VM|V|Table|Figure|section|chapter|page|example|RAD|QBB|CPUs?|VMS|Rdb|notebooks?)s? "
     r"\d[\d.]*(?:(?:-| to | and |, )[\d.]+)*"
-    r"|\d+(?:(?: to | and |, )\d+)*-way|\b(?:19|20)\d\d\b|\b\d+(?:\.\d+){2,}|^\d+\. ",
+    r"|\d+(?:(?: to | and |, )\d+)*-way|\b(?:19|20)\d\d\b|\b\d+(?:\.\d+){2,}",
     re.I | re.M,
 )
-#: Code, formulas, and the targets of other links.
-ASIDE = re.compile(r"`[^`]*`|\$[^$]*\$|\]\([^)]*\)")
+NAMED = re.compile(r"\d+(?:\.\d+)*")
+#: Code, formulas, the targets of other links, and the numbers of a list.
+ASIDE = re.compile(r"`[^`]*`|\$[^$]*\$|\]\([^)]*\)|^\d+\. ", re.M)
 
 
 class Figure(NamedTuple):
@@ -59,6 +62,7 @@ def strange(notebook: Any, made: list[dict]) -> list[str]:
     number that names none of them.
     """
     known = {claims.anchor(claim["what"]): claim for claim in made}
+    names = named(notebook)
     told = {name: p.default.strip("\"'") for name, p in declared(notebook).items()}
     found = []
     for text in texts(notebook):
@@ -71,9 +75,28 @@ def strange(notebook: Any, made: list[dict]) -> list[str]:
             else:
                 wrong = anchor not in told or not expresses(link["text"], "", told[anchor])
             found += [link[0]] * wrong
-        for number in NUMBER.finditer(unlinked(text)):
-            found.append(unlinked(text)[max(0, number.start() - 30) : number.end() + 15])
+        aside = ASIDE.sub(" ", LINK.sub(" ", text))
+        found += [
+            name[0] for name in NAMES.finditer(aside) if not set(NAMED.findall(name[0])) <= names
+        ]
+        rest = NAMES.sub(" ", aside)
+        for number in NUMBER.finditer(rest):
+            found.append(rest[max(0, number.start() - 30) : number.end() + 15])
     return found
+
+
+def named(notebook: Any) -> set[str]:
+    """What may stand in a name: the numbers of other notebooks, and whatever number stands in the
+    notebook's code or its sources, or in its tables and their cards.
+    """
+    cells = [c for c in notebook["cells"] if c["source"].startswith("## Sources")]
+    cells += [c for c in notebook["cells"] if c["cell_type"] == "code"]
+    known = "\n".join(cell["source"] for cell in cells)
+    for table in data.tables():
+        if f'"{table}"' in known:
+            card = data.card(table)
+            known += json.dumps(card) + (data.HOME / "data" / card["path"]).read_text()
+    return {path.stem[:2] for path in runs.notebooks()} | set(NAMED.findall(known))
 
 
 def unguarded(notebook: Any, made: list[str], expected: set[str]) -> list[str]:
@@ -107,11 +130,6 @@ def _pattern(name: ast.expr) -> re.Pattern:
     parts = name.values if isinstance(name, ast.JoinedStr) else [name]
     fixed = [re.escape(p.value) if isinstance(p, ast.Constant) else ".*" for p in parts]
     return re.compile("".join(fixed))
-
-
-def unlinked(text: str) -> str:
-    """A text without its links to records, and without the numbers that are none of its figures."""
-    return NAMES.sub(" ", ASIDE.sub(" ", LINK.sub(" ", text)))
 
 
 def expresses(text: str, name: str, value: Any) -> bool:
