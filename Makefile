@@ -20,7 +20,7 @@ PARALLEL = --numprocesses $(JOBS) --dist worksteal --max-worker-restart 0
 # A Go module; pip's package of that name would download a binary.
 ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 
-.PHONY: help report test lab lint lint-workflows anywhere oldest newest lock wheel test-ui fuzz bench batch coverage simulate attack networks picture clean
+.PHONY: help report test lab lint lint-workflows anywhere oldest newest lock wheel test-ui fuzz bench batch coverage simulate attack faults networks picture clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 24
@@ -80,6 +80,9 @@ simulate: $(VENV)/test  ## simulate queues beside their formulas (SEED=2026, qua
 
 attack: $(VENV)/test  ## odd input, signals, kills, a full disk, into benchmarks/ATTACK.md (SEED=2026, hours)
 	@$(BIN)/python benchmarks/attack.py --seed $(SEED)
+
+faults: $(VENV)/test  ## faults made on purpose: are they noticed? (SEED=2026, half an hour)
+	@$(BIN)/python benchmarks/faults.py --seed $(SEED)
 
 networks: $(VENV)/test  ## how right are the networks? (SEED=2026, a minute)
 	@$(BIN)/python benchmarks/networks.py --seed $(SEED)

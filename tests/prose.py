@@ -111,7 +111,7 @@ def unguarded(notebook: Any, made: list[str], expected: set[str]) -> list[str]:
     found = []
     for call in nodes:
         if isinstance(call, ast.Call) and ast.unparse(call.func) == "claims.record":
-            name = _pattern(call.args[0])
+            name = pattern(call.args[0])
             if not any(map(name.fullmatch, guarded)) and not _names(call.args[1]) & asserted:
                 found.append(ast.unparse(call))
     return found
@@ -125,7 +125,7 @@ def _names(node: ast.AST) -> set[str]:
     return {n.id for n in inside if id(n) not in called}
 
 
-def _pattern(name: ast.expr) -> re.Pattern:
+def pattern(name: ast.expr) -> re.Pattern:
     """The names that an expression such as f"peak at {N}" may give."""
     parts = name.values if isinstance(name, ast.JoinedStr) else [name]
     fixed = [re.escape(p.value) if isinstance(p, ast.Constant) else ".*" for p in parts]
