@@ -20,7 +20,7 @@ PARALLEL = --numprocesses $(JOBS) --dist worksteal --max-worker-restart 0
 # Go builds actionlint from source; the pip package of this name would download a binary.
 ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 
-.PHONY: help report test lab lint lint-workflows anywhere oldest newest lock wheel test-ui fuzz bench batch coverage simulate attack networks picture clean
+.PHONY: help report test lab lint lint-workflows anywhere oldest newest lock wheel test-ui fuzz bench batch coverage simulate attack faults networks picture clean
 
 help:  ## print this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 24
@@ -80,6 +80,9 @@ simulate: $(VENV)/test  ## compare queueing formulas with simulations (SEED=2026
 
 attack: $(VENV)/test  ## try odd input, signals, kills and a full disk (SEED=2026, hours)
 	@$(BIN)/python benchmarks/attack.py --seed $(SEED)
+
+faults: $(VENV)/test  ## count how many deliberate faults the tests notice (SEED=2026, half an hour)
+	@$(BIN)/python benchmarks/faults.py --seed $(SEED)
 
 networks: $(VENV)/test  ## compare networks with 60-digit arithmetic (SEED=2026, a minute)
 	@$(BIN)/python benchmarks/networks.py --seed $(SEED)
