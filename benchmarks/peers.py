@@ -55,10 +55,11 @@ def compared() -> list[str]:
     said = f"Compared with {', '.join(present)}."
     said += f" Not installed: {', '.join(absent)}." * bool(absent)
     about = (
-        f"The times are medians of {ROUNDS} rounds, in which all tools took their turns. A tool "
-        f"that takes more than {PATIENCE:g} s has only one round. Behind each ratio stands its "
-        "range. The last column is the largest relative difference from our figures, in bold where "
-        "the peer is wrong. Tests compare our figures with published ones and 60-digit arithmetic."
+        f"The times are medians of {ROUNDS} rounds. In each round every tool runs once, but a tool "
+        f"that has taken more than {PATIENCE:g} s does not run again. The range of a ratio stands "
+        "behind the ratio. The last column is the largest relative difference from our figures, in "
+        "bold where the peer is wrong. Tests compare our figures with published ones and 60-digit "
+        "arithmetic."
     )
     curious = ["", simulated()] if found["ciw"] else []
     return [said, "", *table(works(), found), "", about, "", TRIED, *curious]
