@@ -26,11 +26,12 @@ NUMBER = re.compile(
     r"(?=(?P<unit>(?: ?(?:to|and|or|,|-) ?[\d.,]+)* ?(?:%|[mµn]?s\b|GB\b|million|billion)?))"
 )
 UNITS = {"%": 1e2, "ms": 1e3, "µs": 1e6, "ns": 1e9, "GB": 1e-9, "million": 1e-6, "billion": 1e-9}
-#: Numbers that belong to a name, as in z/VM 5.3, Table 1, 6-way or a year.
+#: Numbers that belong to a name, as in z/VM 5.3, Table 1, 6-way or a year, and those of a title,
+#: which README has word for word.
 NAMES = re.compile(
     r"(?:z/VM|V|Table|Figure|section|chapter|page|example|RAD|QBB|CPUs?|VMS|Rdb|notebooks?)s? "
     r"\d[\d.]*(?:(?:-| to | and |, )[\d.]+)*"
-    r"|\d+(?:(?: to | and |, )\d+)*-way|\b(?:19|20)\d\d\b|\b\d+(?:\.\d+){2,}",
+    r"|\d+(?:(?: to | and |, )\d+)*-way|\b(?:19|20)\d\d\b|\b\d+(?:\.\d+){2,}|^# .*",
     re.I | re.M,
 )
 NAMED = re.compile(r"\d+(?:\.\d+)*")
@@ -111,7 +112,7 @@ def unguarded(notebook: Any, made: list[str], expected: set[str]) -> list[str]:
     found = []
     for call in nodes:
         if isinstance(call, ast.Call) and ast.unparse(call.func) == "claims.record":
-            name = _pattern(call.args[0])
+            name = pattern(call.args[0])
             if not any(map(name.fullmatch, guarded)) and not _names(call.args[1]) & asserted:
                 found.append(ast.unparse(call))
     return found
@@ -125,7 +126,7 @@ def _names(node: ast.AST) -> set[str]:
     return {n.id for n in inside if id(n) not in called}
 
 
-def _pattern(name: ast.expr) -> re.Pattern:
+def pattern(name: ast.expr) -> re.Pattern:
     """The names that an expression such as f"peak at {N}" may give."""
     parts = name.values if isinstance(name, ast.JoinedStr) else [name]
     fixed = [re.escape(p.value) if isinstance(p, ast.Constant) else ".*" for p in parts]
