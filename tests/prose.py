@@ -1,8 +1,9 @@
 """Numbers in a notebook's text: each names the record that it comes from, as a link does.
 
 `[a third of 30 %](#share-of-the-lock)` is held against the record "share of the lock" alone. Of the
-numbers in the link's text, those that stand in the record's name as well are conditions. The others
-express the recorded value, rounded as they are printed; those of an interval come in its order.
+numbers in the link's text, those that stand in the record's name as well (2 % for 0.02) are
+conditions. The others express the recorded value, rounded as they are printed; those of an
+interval come in its order.
 `[30 %](#share-of-the-lock "documented")` is the documented figure of a claim, and the name of a
 parameter, as in `[32](#N)`, its default.
 """
@@ -139,7 +140,8 @@ def expresses(text: str, name: str, value: Any) -> bool:
     parts = parts_of(value)
     said = 0
     for figure in figures(text):
-        if figure.value in conditions and not (parts[said:] and is_printed(figure, parts[said])):
+        given = any(isclose(s * c, figure.value) for s in (1, *figure.scales) for c in conditions)
+        if given and not (parts[said:] and is_printed(figure, parts[said])):
             continue
         rest = [i for i in range(said, len(parts)) if is_printed(figure, parts[i])]
         if not rest:
