@@ -35,6 +35,8 @@ NAMES = re.compile(
     r"|\d+(?:(?: to | and |, )\d+)*-way|\b(?:19|20)\d\d\b|\b\d+(?:\.\d+){2,}|^# .*",
     re.I | re.M,
 )
+#: Words that stand for a minus sign.
+BELOW = re.compile(r"\b(?:low|lower|less|fewer|below|fell|falls)\b")
 NAMED = re.compile(r"\d+(?:\.\d+)*")
 #: Code, formulas, the targets of other links, and the numbers of a list.
 ASIDE = re.compile(r"`[^`]*`|\$[^$]*\$|\]\([^)]*\)|^\d+\. ", re.M)
@@ -137,7 +139,7 @@ def pattern(name: ast.expr) -> re.Pattern:
 def expresses(text: str, name: str, value: Any) -> bool:
     """Whether the numbers in a link's text are those of the record's name and of its value."""
     conditions = [figure.value for figure in figures(name)]
-    parts = parts_of(value)
+    parts = [abs(part) if BELOW.search(text) else part for part in parts_of(value)]
     said = 0
     for figure in figures(text):
         given = any(isclose(s * c, figure.value) for s in (1, *figure.scales) for c in conditions)
@@ -171,7 +173,6 @@ def figures(text: str) -> list[Figure]:
 
 
 def is_printed(figure: Figure, value: float) -> bool:
-    """Whether the figure is the value, rounded as it is printed; a text may leave out the sign."""
-    value = value if figure.value < 0 else abs(value)
+    """Whether the figure is the value, rounded as it is printed."""
     off = [abs(scale * value - figure.value) for scale in figure.scales]
     return min(off) <= figure.half * (1 + 1e-9) or isclose(value, figure.value, rel_tol=1e-12)
