@@ -25,12 +25,14 @@ from nummodel.nomenclature import quantity
 class Formula:
     """One closed-form law: `result` as a function of `quantities`, its argument names in order.
 
-    Called with numbers or arrays of any broadcastable shape it gives a float or a float array.
-    Outside its validity it is `inf` or `nan`, as the mathematics has it. `valid` takes the
-    arguments by name and returns them as arrays, or raises where one makes no sense. With it, a
-    result out of the range of its quantity, or `nan`, is an ArithmeticError. A search looks where
-    nobody would: for it the law is `unchecked`.
+    Called with numbers or arrays of any broadcastable shape it gives a float or a float array, as
+    the mathematics has it: `inf` or `nan` where the law does not hold. `valid` takes the arguments
+    by name and returns them as arrays, or raises ValueError for one that makes no sense. With
+    `valid`, a result that is `nan` or out of the range of its quantity is an ArithmeticError. A
+    search also tries arguments that make no sense: for it the law is `unchecked`.
     """
+
+    __name__: str  # the law's
 
     def __init__(
         self,
@@ -121,11 +123,11 @@ class Formula:
             return self.unchecked(**values)
         values = self._valid(values)
         value = self.unchecked(**values)
-        a_figure(self.__name__, np.asarray(value), values, *quantity(self.result)[3:])  # type: ignore[attr-defined]
+        a_figure(self.__name__, np.asarray(value), values, *quantity(self.result)[3:])
         return value
 
     def unchecked(self, **values):
-        """The value at any arguments, whether they make sense or not."""
+        """The value at any arguments, by keyword, whether they make sense or not."""
         shape = np.broadcast_shapes(*map(np.shape, values.values()))
         value = np.broadcast_to(self._value(**values), shape)
         return value.copy() if shape else float(value)
@@ -225,12 +227,12 @@ class Formula:
 
             roots = sp.solve(self.expr - values[self.result], self.symbols[name])
             if len(roots) != 1:
-                law = self.__name__  # type: ignore[attr-defined]
+                law = self.__name__
                 raise ValueError(f"{law} has {len(roots)} solutions for {name}, expected one")
             return roots[0]
 
         quantities = [n for n in (*self.quantities, self.result) if n != name]
-        called = f"{self.__name__}_{name}"  # type: ignore[attr-defined]
+        called = f"{self.__name__}_{name}"
         inverse = Formula.made(name, body, quantities, called, meaning)
         inverse._valid = self._valid
         return inverse
