@@ -30,8 +30,7 @@ Simulations of the protocols (`tests/protocol.py`, half-widths about 1 %) show t
 | sleeping, a woken thread waits for one | -3 % to +16 % | largest where N is above c |
 """
 
-from collections.abc import Callable, Iterator
-from itertools import islice
+from collections.abc import Callable
 from math import isqrt, prod
 from typing import Any, NamedTuple
 
@@ -222,7 +221,8 @@ def sharded_grant(grant: Grant, m, N: int) -> Grant:
     work = bits * max(prod(aligned({"grant": _seconds(grant, 1), "m": m})), 1)
     feasible("N", N, isqrt(PRODUCTS // work), f"N x N products, {work:,} times")
     t = np.stack(np.broadcast_arrays(m, *(_seconds(grant, n) for n in range(1, N + 1)))[1:])
-    x, power = _scaled(t, m)
+    x = 1 / (t.max(axis=0) * (1 + (m - 1) / N))  # a scale at which few terms are far from 1
+    power = np.concatenate([np.ones((1, *t.shape[1:])), np.cumprod(t * x, axis=0)])
     G = np.zeros_like(power)
     G[0] = 1.0
     for bit in range(bits):
@@ -246,45 +246,15 @@ def fewest_shards(grant: Grant, N: int, Z, share):
     """
     N = count("N", N, most=THREADS)
     systems = aligned({"grant": _seconds(grant, 1), "Z": Z, "share": share})
-    most = round((6 * PRODUCTS / max(prod(systems), 1)) ** (1 / 3))
-    feasible("N", N, most, "N x N products for each of N shards")
-    t = np.stack(np.broadcast_arrays(*(_seconds(grant, n) for n in range(1, N + 1))))
-    fewest, tried, sharded = np.full(systems, np.inf), 0, _one_by_one(t)
+    fewest, tried = np.full(systems, np.inf), 0
     while tried < N and np.isinf(fewest).any():
-        some = list(islice(sharded, 16 + tried))
-        if not some:
-            raise ArithmeticError(f"N is {N}, and for {tried} shards that is more than floats hold")
-        times = np.stack(some, axis=1)
-        times = times.reshape(N, len(some), *(1,) * (len(systems) - t[0].ndim), *t.shape[1:])
-        shares = solve(lambda n: times[n - 1], N, Z).share  # noqa: B023 (called here)
-        enough = np.broadcast_to(shares <= share, (len(some), *systems))
+        m = np.arange(tried + 1, min(2 * tried + 16, N) + 1)
+        several = sharded_grant(grant, m.reshape(-1, *(1,) * len(systems)), N)
+        enough = np.broadcast_to(solve(several, N, Z).share <= share, (len(m), *systems))
         newly = np.isinf(fewest) & enough.any(axis=0)
-        fewest = np.where(newly, 1.0 + tried + enough.argmax(axis=0), fewest)
-        tried += len(some)
+        fewest = np.where(newly, m[enough.argmax(axis=0)], fewest)
+        tried = m[-1]
     return fewest if fewest.ndim else float(fewest)
-
-
-def _scaled(t: np.ndarray, m) -> tuple[Any, np.ndarray]:
-    """A scale x, and the terms of one of m locks times x^n, n = 0 .. N. With this x, the last two
-    terms of all m locks together are alike.
-    """
-    x = 1 / (t.max(axis=0) * (1 + (m - 1) / len(t)))
-    return x, np.concatenate([np.ones((1, *t.shape[1:])), np.cumprod(t * x, axis=0)])
-
-
-def _one_by_one(t: np.ndarray) -> Iterator[np.ndarray]:
-    """The grants of 1, 2, .. N locks together, as far as floats hold them, from those of one, t."""
-    place = np.arange(len(t) + 1.0).reshape(-1, *(1,) * (t.ndim - 1))
-    G, before = np.where(place == 0, np.ones(t.shape[1:]), 0.0), 1 / t.max(axis=0)
-    for m in range(1, len(t) + 1):
-        x, power = _scaled(t, m)
-        G, before = G * (x / before) ** place, x
-        rows = zip(G.reshape(len(G), -1).T, power.reshape(len(G), -1).T, strict=True)
-        G = np.transpose([np.convolve(*row)[: len(G)] for row in rows]).reshape(G.shape)
-        if not (np.isfinite(G) & (G > 0)).all():
-            return
-        yield G[1:] / G[:-1] / x / m
-        G = G / np.sqrt(G.min(axis=0)) / np.sqrt(G.max(axis=0))  # amid what floats hold
 
 
 @station

@@ -7,6 +7,7 @@ is `law.unchecked`.
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache, wraps
 from typing import Any
 
@@ -92,22 +93,20 @@ def speedup(law: Formula) -> Formula:
 def optimum(law: Formula) -> Formula | None:
     """Population at which a law's throughput is highest, or None for a law that never falls.
 
-    Raises ValueError for a law without N, and for one of which algebra finds no peak or several.
+    Raises ValueError for a law without N, and for one of which algebra does not find one peak.
     """
     import sympy as sp
 
     N = law.symbols["N"]
     slope = sp.numer(sp.together(law.expr.diff(N)))
-    if slope.is_polynomial(N) and sp.degree(slope, N) > 2:
+    roots = [0, 0]  # of a polynomial of a higher degree: more than one, and hard to find
+    if not (slope.is_polynomial(N) and sp.degree(slope, N) > 2):
+        with suppress(NotImplementedError):
+            roots = sp.solve(law.expr.diff(N), N)
+    if len(roots) > 1:
         raise ValueError(f"algebra finds no single peak of {law.__name__}")
-    try:
-        roots = sp.solve(law.expr.diff(N), N)
-    except NotImplementedError:
-        raise ValueError(f"no algebra finds the peak of {law.__name__}") from None
     if not roots:
         return None
-    if len(roots) > 1:
-        raise ValueError(f"algebra finds {len(roots)} peaks of {law.__name__}, expected one")
     return law.derived("N_opt", roots[0], _name(law, "optimum"), "Population of the peak.")
 
 
