@@ -59,9 +59,9 @@ def within(
     except ValueError:
         array = np.array(np.nan)
     kinds = " or a ".join(KINDS[n] for n in ndim or (0,)).format("whole " if whole else "")
-    expected = f"expected a {kinds} of at least {_written(low)}"
+    expected = f"expected a {kinds} of at least {low:g}"
     if high < COUNTABLE or (array > high).any():
-        expected += f" and at most {_written(high)}"
+        expected += " and at most " + (f"{high:,.0f}" if whole else f"{high:g}")
     if not (array.size or empty):
         raise ValueError(f"{name} is empty, {expected}")
     bad = ~((array >= low) & (array <= high))
@@ -72,10 +72,6 @@ def within(
         found = f"{array[bad][0]:g}" if plain else repr(value)
         raise ValueError(f"{name} is {found}, {expected}")
     return array
-
-
-def _written(bound: float) -> str:
-    return f"{bound:,.0f}" if bound % 1 == 0 and bound <= COUNTABLE else f"{bound:g}"
 
 
 def valid(

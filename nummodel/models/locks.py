@@ -1,10 +1,10 @@
 """Locks: when one collapses, what splitting it brings, what a preempted holder costs.
 
-A lock is a station that serves one thread at a time. N threads think for Z seconds between two uses
-and hold the lock for S. Locks differ in the *grant*: the seconds from one acquisition to the next,
-with n threads at the lock, the holder included. `<lock>_grant(n, ...)` gives these seconds, and
-`solve` finds throughput and waiting threads of a closed system with such a lock. Every argument may
-be an array, so that `solve` takes a whole grid at once:
+N threads think for Z seconds between two uses of a lock and hold it for S. Locks differ in the
+*grant*: the seconds from one acquisition to the next with n threads at the lock, the holder
+included. `<lock>_grant(n, ...)` gives these seconds, and `solve` finds throughput and waiting
+threads of a closed system with such a lock. Every argument may be an array, so that `solve` takes a
+whole grid at once:
 
 >>> import numpy as np
 >>> system = solve(lambda n: ticket_grant(n, S=1.0, h_waiter=[[0.0], [0.1]]), N=[1, 10, 80], Z=9.0)
@@ -12,11 +12,10 @@ be an array, so that `solve` takes a whole grid at once:
 array([[0.1  , 0.832, 1.   ],
        [0.1  , 0.701, 0.114]])
 
-All models assume that think and hold times are exponential (with constant times, a lock that is
-neither idle nor full has a higher throughput), that all uses are alike, and that a hand-over delays
-only the threads that wait for it. Times are in seconds.
-
-Simulations of the protocols (`tests/protocol.py`, half-widths about 1 %) show these errors of X:
+All models assume that think and hold times are exponential (constant times bring more throughput
+unless the lock is idle or full), that all uses are alike, and that a hand-over delays only the
+threads that wait for it. Times are in seconds. Simulations of the protocols (`tests/protocol.py`,
+half-widths about 1 %) show these errors of X:
 
 | lock | error of X | where |
 |---|---|---|
@@ -131,10 +130,8 @@ def queue_grant(n, S, h=0.0, h_remote=0.0, nodes=1):
     array([1.325, 1.325])
 
     Mellor-Crummey and Scott (1991), Algorithms for scalable synchronization on shared-memory
-    multiprocessors.
-
-    All grants raise ValueError where `nodes` are more than one and `h_remote`, which may not have
-    been given, is less than `h`.
+    multiprocessors. All grants raise ValueError where `nodes` are several and `h_remote`, which may
+    not have been given, is less than `h`.
     """
     return S + h + _further(h, h_remote, nodes) * (1 - 1 / nodes) + 0 * n
 
@@ -157,11 +154,9 @@ def ticket_grant(n, S, h=0.0, h_remote=0.0, nodes=1, h_waiter=0.0):
 def tas_grant(n, S, h=0.0, h_remote=0.0, nodes=1, h_waiter=0.0):
     """Test-and-set: every waiter keeps asking for the line to write, and the release must ask, too.
 
-    The release comes after the requests of the n - 1 waiters, which take `h_waiter` each. They are
-    answered node by node, so that the line crosses once for every node on which one of the n
-    threads is: nodes (1 - (1 - 1/nodes)^n) times on average, and never if all n are on the line's
-    node. The releasing node comes last; if nodes are answered in turn, the line returns to it more
-    often.
+    The release comes after the requests of the n - 1 waiters, `h_waiter` each. They are answered
+    node by node, the releasing node last. The line crosses once for every node with one of the n
+    threads: nodes (1 - (1 - 1/nodes)^n) times on average, and never if all n are on its node.
 
     >>> tas_grant(n=[1, 2, 100], S=1.0, h_remote=0.4, nodes=2)
     array([1.2, 1.5, 1.8])
@@ -176,9 +171,8 @@ def tas_grant(n, S, h=0.0, h_remote=0.0, nodes=1, h_waiter=0.0):
 def cohort_grant(n, S, h=0.0, h_remote=0.0, nodes=1, batch=100):
     """Cohort lock: to a waiter of the same node if there is one, at most `batch` times in a row.
 
-    A hand-over crosses if all waiters are on other nodes, and once per batch if some are. With
-    `batch=1` it crosses whenever it can; with one node it is a queue lock. The more threads wait,
-    the fewer hand-overs cross: throughput grows with contention.
+    A hand-over crosses if all waiters are on other nodes, and once per batch if some are. The more
+    threads wait, the fewer hand-overs cross: throughput grows with contention.
 
     >>> cohort_grant(n=[2, 5, 50], S=1.0, h_remote=0.4, nodes=2, batch=100).round(4)
     array([1.2   , 1.0285, 1.004 ])
@@ -294,8 +288,7 @@ def delegated(N, Z, S, h) -> Contended:
     """One processor only serves the other N - 1, which spin until they are answered.
 
     The shared data stay in its cache, so that a request takes S and one transfer `h`. The answer
-    takes another transfer, which delays only the processor that asked. One processor alone serves
-    nobody.
+    takes another transfer, which delays only the processor that asked.
 
     >>> delegated(N=[1, 2, 100], Z=1.0, S=0.4, h=0.1).X.round(4)
     array([0.   , 0.625, 2.   ])
@@ -308,8 +301,8 @@ def delegated(N, Z, S, h) -> Contended:
 def preempted_waiting(lamda, S, cv2, on, away, cv2_v):
     """Mean wait for a lock whose holder may lose its processor: after `on` of holding, on average.
 
-    The holder is then away for `away` on average, and no thread can use the lock meanwhile. M/G/1
-    with breakdowns: the wait grows as the square of `away`, long before the lock looks busy.
+    The holder is then away for `away` on average, and no thread can use the lock. M/G/1 with
+    breakdowns: the wait grows as the square of `away`, long before the lock looks busy.
 
     >>> preempted_waiting(lamda=0.1, S=1.0, cv2=1, on=100.0, away=[0.0, 100.0], cv2_v=1).round(3)
     array([ 0.111, 13.   ])
@@ -327,9 +320,9 @@ def preempted_waiting(lamda, S, cv2, on, away, cv2_v):
 def switch_break_even(N, c, Z, S):
     """Context-switch time below which N threads on c processors should sleep rather than spin.
 
-    A thread that sleeps leaves its processor to another, and each grant to a sleeper waits for a
-    context switch. A thread that spins keeps its processor, so that only c threads ever run. With a
-    processor for each thread, sleeping gains nothing.
+    A thread that sleeps leaves its processor to another, and a grant to it waits for a context
+    switch. A thread that spins keeps its processor. With one for each thread, sleeping gains
+    nothing.
 
     >>> switch_break_even(N=[8, 16, 64], c=8, Z=10.0, S=1.0).round(3)
     array([0.   , 0.408, 0.509])

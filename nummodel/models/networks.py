@@ -5,8 +5,8 @@ and `load_dependent` make stations. `solve` finds throughput and response time o
 think for Z seconds between transactions. A demand `D` is the seconds of service that a transaction
 needs. Networks have product form (Baskett, Chandy, Muntz and Palacios 1975): a queue either serves
 in the order of arrival, for exponential times that are the same for all classes per visit; or it
-serves all customers at once and equally, for times of any distribution and class. (In product form,
-a station of an open network behaves as if it were alone: see `queueing`.)
+serves all customers at once and equally, for times of any distribution and class. In an open
+network of this form each station behaves as if it were alone: see `queueing`.
 """
 
 from collections.abc import Sequence
@@ -41,11 +41,10 @@ class Station:
 class Solution:
     """The figures of a network, as arrays over populations (one class) or over classes.
 
-    `X` is the throughput and `R` the response time, of all stations and without thinking. `R_k`,
-    `Q` and `rho` have a row for each station, in the order of `stations`: residence time per
-    transaction, mean number present, and the mean share of the station's highest capacity that is
-    in use, which for `c` servers is the utilisation of each (0 for a delay). Without customers X is
-    0 and R is nan. `exact` is False for Schweitzer's approximation.
+    Throughput `X`, response time `R` of all stations, and with a row for each station: residence
+    time per transaction `R_k`, mean number present `Q`, and the mean share `rho` of its highest
+    capacity that is in use, which is the utilisation of each server (0 for a delay). Without
+    customers X is 0 and R is nan. `exact` is False for Schweitzer's approximation.
     """
 
     X: Any
@@ -110,12 +109,6 @@ def solve(stations: Sequence[Station], N, Z=0.0) -> Solution:
     >>> solve([cpu, disk], [1, 64, 1_000_000]).X.round(6)
     array([ 0.961538, 24.999743, 25.      ])
 
-    One customer meets nobody: R is the sum of the demands. At any N, X (R + Z) = N.
-
-    >>> one = solve([cpu, disk], 1, Z=3.0)
-    >>> round(one.R, 12), round(one.X * (one.R + 3.0), 12)
-    (1.04, 1.0)
-
     Several classes (every station has a sequence of demands, one per class): `N` is a tuple of
     populations, `Z` a scalar or one per class, and queues have one server. The solution is exact,
     by mean value analysis (Reiser and Lavenberg 1980). Above `LARGEST` terms it is that of
@@ -125,10 +118,10 @@ def solve(stations: Sequence[Station], N, Z=0.0) -> Solution:
     >>> solve(three, (10, 15), Z=[1, 2]).X.round(6)
     array([3.178195, 2.273139])
 
-    Raises ValueError, naming the argument, for what is no network or no population, and for an N
-    that would take longer than some seconds. Raises ArithmeticError for figures that fail a check:
-    numbers at the stations and thinking add up to N, no throughput is above a station's capacity,
-    and throughputs of several classes agree with those of one customer fewer.
+    Raises ValueError for what is no network or no population, and for an N that would take longer
+    than some seconds. Raises ArithmeticError for figures that fail a check: customers add up to N,
+    no throughput is above a station's capacity, and throughputs of several classes agree with those
+    of one customer fewer.
     """
     D, Z, queues = _network(stations, Z)
     if D.ndim == 2:
@@ -140,9 +133,7 @@ def solve(stations: Sequence[Station], N, Z=0.0) -> Solution:
     counts = _counts(N)
     n = counts.ravel()
     capacities = [np.ones(1) if s.capacity is None else s.capacity for s in stations]
-    alone, longest, shortest = (
-        D / np.array([pick(c) for c in capacities]) for pick in (lambda c: c[0], np.min, np.max)
-    )
+    longest = D / np.array([c.min() for c in capacities])
     crowded = queues & (longest > NEGLIGIBLE * max(Z, longest.max()))
     X, Q = np.zeros(n.size), np.zeros((len(stations), n.size))
     some = n > 0
@@ -150,8 +141,9 @@ def solve(stations: Sequence[Station], N, Z=0.0) -> Solution:
         occupied = [(D[k], capacities[k]) for k in np.flatnonzero(crowded)]
         away = Z + D[~queues].sum()
         X[some], Q[np.ix_(crowded, some)] = _convolution.solve(occupied, away, n[some])
+    alone = D / np.array([c[0] for c in capacities])
     Q[~crowded] = np.multiply.outer(alone[~crowded], X)
-    rho = np.multiply.outer(shortest * queues, X)
+    rho = np.multiply.outer(queues * D / np.array([c.max() for c in capacities]), X)
     _check(n, Q, X * Z, rho)
     R_k = Q / X
 
@@ -166,11 +158,10 @@ def solve(stations: Sequence[Station], N, Z=0.0) -> Solution:
 def schweitzer(stations: Sequence[Station], N: tuple[int, ...], Z=0.0) -> Solution:
     """Several classes, approximately: any populations, mostly in a few hundred steps.
 
-    The approximation is that without one customer of a class the class's queues are shorter in
-    proportion (Schweitzer 1979; Bard 1979): Q_j(N - 1_c) = Q_j(N) (1 - [j = c]/N_c). Its errors
-    (median, 95 % and largest) on 500 random networks of two to four classes and up to five
-    stations, two classes in the last row, are these (`make networks`). The largest error of another
-    500 may be twice as large:
+    The approximation is that one customer fewer makes the queues of the class shorter in proportion
+    (Schweitzer 1979; Bard 1979): Q_j(N - 1_c) = Q_j(N) (1 - [j = c]/N_c). These are its errors
+    (median, 95 % and largest; the largest of other networks may be twice as large) on 500 random
+    networks of two to four classes, two in the last row, and up to five stations (`make networks`):
 
     | customers | error of X | error of R |
     |---|---|---|
@@ -184,9 +175,8 @@ def schweitzer(stations: Sequence[Station], N: tuple[int, ...], Z=0.0) -> Soluti
     >>> schweitzer([queue([1.0]), queue([2.0])], (1,), Z=1.0).X.round(12)
     array([0.25])
 
-    Raises ValueError as `solve` does. Raises ArithmeticError if the approximation does not settle
-    in 300,000 steps, or fewer for a large network, as with very many customers and bottlenecks that
-    are nearly alike.
+    Raises ValueError as `solve` does, and ArithmeticError if 300,000 steps are too few (fewer for a
+    large network), as with very many customers and bottlenecks that are nearly alike.
     """
     D, Z, queues = _network(stations, Z)
     if D.ndim == 1:

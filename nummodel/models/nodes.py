@@ -1,31 +1,29 @@
 """What a program's throughput on one node says about its locks on several nodes.
 
 Given is the throughput of N threads on one node with each of several locks. The queue lock's
-throughput is one equation for two unknowns: think time Z and hold time S, which includes the
-hand-over. Every other lock adds one equation and one unknown, the cost of its waiters. So one
-number stays open: N_sat, the number of threads that the lock can feed. N_sat is 1 for a lock that
-is always full, and greatest where holding the lock takes no longer than handing it over. `outlook`
-predicts throughputs on several nodes for all N_sat that are possible. It uses these assumptions:
+throughput is one equation for two unknowns: think time Z, and hold time S with the hand-over. Every
+other lock adds one equation and one unknown, the cost of its waiters. So one number stays open:
+N_sat, the threads that the lock can feed. It is 1 for a lock that is always full, and greatest
+where holding the lock takes no longer than handing it over. `outlook` predicts throughputs on
+several nodes for all N_sat that are possible, with these assumptions:
 
-- The program's unit of work contains one use of the lock or several. Their hold times add up to S,
-  and each use begins with a hand-over.
+- The program's unit of work has one use of the lock or several. Their hold times add up to S, and
+  each use begins with a hand-over.
 - By the protocols a waiter costs one hand-over with test-and-set (its write), and half of one with
   a ticket lock (half of the reads come before that of the next owner). So the cost of a waiter
-  gives the number of uses in a unit: at least one, and no more than fit into S. An N_sat is left
-  out where the waiters are so few that even this cost explains a loss of throughput less well than
-  to within `NOISE`.
+  gives the number of uses in a unit: at least one, and no more than fit into S. An N_sat with so
+  few waiters that this cost cannot explain a loss of throughput to within `NOISE` is left out.
 - If the cohort lock beats the queue lock even on one node, where no hand-over crosses, then
   hand-overs decide and the lock is full; then a waiter may cost less, too. A gain of up to
-  `GAIN[0]` may be noise, and a gain from `GAIN[1]` on is none; between the two the range of N_sat
-  narrows step by step.
-- If another lock beats the queue lock, this model cannot explain why: the cost of its waiters is
+  `GAIN[0]` may be noise, a gain from `GAIN[1]` on is none; between them the range of N_sat narrows
+  step by step.
+- If another lock beats the queue lock, this model has no explanation: the cost of its waiters is
   taken to be that of the protocol.
 
-In systems as assumed, from idle to full locks, with one to ten uses in a unit
-(`tests/models/test_nodes.py`, four threads a node), the range contains the truth. The middle is
-off by a factor of 1.2 on two nodes and 1.6 on eight (root mean square), on average 8 % and 23 % too
-low, at worst by a factor of 2.6. More threads leave more open: with ten threads and a nearly idle
-lock the middle on eight nodes may be a quarter of the truth.
+In such systems, from idle to full, with one to ten uses in a unit (`tests/models/test_nodes.py`,
+four threads a node), the range holds the truth. The middle is off by a factor of 1.2 on two nodes
+and 1.6 on eight (root mean square), on average 8 % and 23 % too low, at worst by a factor of 2.6.
+With ten threads and a nearly idle lock the middle on eight nodes may be a quarter of the truth.
 """
 
 from collections.abc import Mapping
@@ -45,12 +43,10 @@ GRANTS = {
 #: Waiters whose costs make up one hand-over.
 WAITERS = {"ticket": 2.0, "tas": 1.0}
 #: How far off a ratio of two throughputs may be: about the standard deviation of the ratio of two
-#: medians of five runs that vary by 2.4 %, as those of the cohort lock in upscaledb do. A gain of
-#: the cohort lock counts as real between one and three times this.
+#: medians of five runs that vary by 2.4 %, as those of the cohort lock in upscaledb do.
 NOISE = 0.02
 GAIN = (1 + NOISE, 1 + 3 * NOISE)
-#: Values of N_sat that are tried. The end of a range may lie between two of them: it is off by
-#: 0.5 % then.
+#: Values of N_sat that are tried. The end of a range between two of them is off by 0.5 %.
 POINTS = 200
 #: Most threads of a node times nodes: a second or two of work.
 WORK = 6000
@@ -72,13 +68,12 @@ def outlook(
     `X` has the throughputs of N threads on one node, by the names in `GRANTS`; "queue" must be
     among them. `h` is a hand-over inside a node and `h_remote` one across nodes [s].
 
-    `low` and `high` are the ends over all N_sat that are possible. `middle` is the geometric mean
-    over them, in which equal ratios of N_sat count alike. This is a convention: no measurement
-    prefers one N_sat.
+    `low` and `high` are the ends over all N_sat that are possible, `middle` is the geometric mean.
+    In this mean equal ratios of N_sat count alike, by convention: no measurement prefers an N_sat.
 
-    A full lock gives a figure without a range. Here a grant takes 1 s, and 0.09 s more with 9
-    waiters by ticket, whose unit has one hand-over of 0.02 s. Half of the hand-overs cross, and
-    take 0.1 s more:
+    A full lock gives a figure without a range. Here a grant takes 1 s, and by ticket 0.09 s more
+    with 9 waiters, since a hand-over takes 0.02 s. Half of the hand-overs cross and take 0.1 s
+    more:
 
     >>> one_node = {"queue": 1.0, "ticket": 1 / 1.09, "cohort": 1.1}
     >>> two = outlook(one_node, 10, nodes=2, h=0.02, h_remote=0.12)
@@ -156,8 +151,7 @@ def reading(X: Mapping[str, float], N: int, h: float, N_sat, full: float = 0.0) 
     """How the throughputs of one node are read for each N_sat; X, N and h as in `outlook`.
 
     `full` is 1 where the lock is known to be full, so that waiters may cost less than by protocol.
-    The misfit is the logarithm of the loss that waiters cannot explain, of the lock where this loss
-    is largest.
+    The misfit is the logarithm of the loss that waiters cannot explain, the largest of all locks.
 
     >>> reading({"queue": 1.0, "tas": 0.8}, N=11, h=0.025, N_sat=[1.0]).cost["tas"].round(9)
     array([0.025])

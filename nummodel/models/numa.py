@@ -114,12 +114,10 @@ def mix(access, copies) -> Mix:
     """The shares of accesses that are remote, from who accesses what and where it is.
 
     `access[i, j]` is how often node i accesses item j, in any unit; `copies[j, k]` is the share of
-    item j that node k holds. For the part of an item that it does not hold, a node goes to the
-    nodes that do, in proportion to their shares. The shares of an item add up to one, or to more if
-    it is replicated.
+    item j that node k holds. These shares add up to one, or to more if the item is replicated. For
+    what it does not hold, a node goes to the nodes that do, in proportion to their shares.
 
-    With processors on all of q nodes, (q - 1)/q of the accesses are remote, whether the data are
-    striped or in one place.
+    From all of q nodes, (q - 1)/q of the accesses are remote, be the data striped or in one place:
 
     >>> [round(mix(np.ones((q, 1)), [striped(q)]).f_remote, 3) for q in (1, 2, 4, 8)]
     [0.0, 0.5, 0.75, 0.875]
@@ -128,11 +126,6 @@ def mix(access, copies) -> Mix:
 
     >>> mix(np.ones((4, 1)), [replicated(4)]).f_remote, mix(np.eye(4), partitioned(4)).f_remote
     (0.0, 0.0)
-
-    With one home, the memory of one node serves all accesses:
-
-    >>> mix(np.ones((2, 1)), [striped(2, over=[0])]).served
-    array([1., 0.])
 
     Raises ValueError for shapes that do not fit, negative figures, shares above one or adding up to
     less than one, and a system that accesses nothing.
@@ -170,11 +163,11 @@ def loaded_latency(B, R0, t_row, channels, B_max, lines):
     found open: this takes `t_row` at full bandwidth. Second, reads queue at one of `channels`
     channels, each of which passes a line in S = channels * 64 bytes/B_max: M/M/1, a wait of
     S u/(1 - u). Third, at most `lines` reads are under way, so that a full memory is a closed
-    system: by Little's law latency is lines * 64 bytes/B, however many reads are asked for. At
-    B_max, a part E of this latency is waiting. Below B_max a read waits W, which is our own
-    interpolation between the open queue and the closed system: 1/W = (1 - u)/(S u) + 1/E. Beside
-    the exact machine repairman (exponential times, no rows, an idle latency of 3 S, N lines a
-    channel) latency is too high by at most
+    system: its latency is lines * 64 bytes/B by Little's law, of which a part E is waiting at
+    B_max. Below B_max a read waits W, which interpolates between the open queue and the closed
+    system: 1/W = (1 - u)/(S u) + 1/E. This interpolation is our own. Beside the exact machine
+    repairman (exponential times, no rows, an idle latency of 3 S, N lines a channel) latency is too
+    high by at most
 
     ==========  ====  ====  ====
     N              5    20    80
@@ -193,18 +186,15 @@ def loaded_latency(B, R0, t_row, channels, B_max, lines):
     >>> loaded_latency(B=[32.0, 128.0], R0=1.0, t_row=0.0, channels=1, B_max=128.0, lines=1)
     array([1. , 0.5])
 
-    Two quantities can be read off the measurement with the least delay between two reads, in which
-    nothing holds the processors back: its bandwidth is `B_max`, and bandwidth * latency/64 bytes is
-    `lines`. Always give both, since a search for them may end anywhere without saying so. Then
-    `fit(loaded_latency, table, "log", B_max=..., lines=...)` estimates R0, t_row and channels from
-    columns B and R. Give `R0` as well if channels are known and idle latency was measured. Do not
-    give it if channels are unknown: the curve begins some percent off a measured idle latency, and
-    the estimate of channels would make up for that. Where reads come in bursts, the estimate of
-    channels is above their number.
+    The measurement with the least delay between two reads gives two quantities: its bandwidth is
+    `B_max`, and bandwidth * latency/64 bytes is `lines`. Always give both, since a search for them
+    may end anywhere. `fit(loaded_latency, table, "log", B_max=..., lines=...)` then estimates R0,
+    t_row and channels from columns B and R. Give a measured idle latency as `R0` only if channels
+    are known: the curve begins some percent off it, and an estimate of channels would make up for
+    that. Where reads come in bursts, the estimate of channels is above their number.
 
-    The law has one latency for each bandwidth. The bandwidth of some memories falls when more reads
-    are asked for: of these, the law has the branch up to `B_max`; above B_max it has no queue, only
-    the lines.
+    The law has one latency for each bandwidth. If bandwidth falls when more reads are asked for,
+    the law has one branch only: above `B_max` it has no queue, only the lines.
     """
     import sympy as sp
 
@@ -225,14 +215,13 @@ def cold_break_even(rho, c):
     """Cost of a cold cache at which any of c processors is as good as a process's own, warm one.
 
     With affinity each processor has its own queue, M/M/1 at utilisation `rho`. With a home RAD the
-    `c` processors of a node share one queue, M/M/c, but cold caches make service longer by a share.
-    Given is the share at which both response times are equal; below it the home RAD is better.
+    `c` processors of a node share one queue, M/M/c, but service is longer by a share. This is the
+    share at which both response times are equal; below it the home RAD is better.
 
     >>> cold_break_even(rho=[0.0, 0.5, 0.9], c=4).round(3)
     array([0.   , 0.431, 0.08 ])
 
-    At rho = 0 no process waits; at rho = 1 no time is left for cold caches; with one processor
-    there is no choice: the share is 0.
+    It is 0 where no process waits (rho = 0), no time is left (rho = 1) or there is one processor.
     """
     from scipy.optimize.elementwise import find_root
 

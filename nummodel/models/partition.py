@@ -50,10 +50,10 @@ def _valid(values):
 def spin(N, lamda, c, S, nu):
     """Share of N logical processors on c real ones that spin for one lock, its hold time S short.
 
-    With lamda requests per second, a holder that is away keeps the lock for a share lamda S x of
-    the time. If processors are taken away seldom (`nu` times per second of running), each absence
-    is long, and all other processors come to spin: then their share is lamda S x (1 - 1/N). If
-    processors are taken away often, few ask during an absence, and the share grows as lamda^2 x^2.
+    With lamda requests per second, the holder is away for a share lamda S x of the time. If
+    processors are taken away seldom (`nu` times per second of running), absences are long, and all
+    others come to spin: a share lamda S x (1 - 1/N). If processors are taken away often, few ask
+    during an absence, and the share grows as lamda^2 x^2.
 
     >>> spin(N=32, lamda=3e4, c=8, S=1e-6, nu=[0.0, 1e4, 1e8]).round(5)
     array([0.08719, 0.02706, 0.     ])
@@ -74,9 +74,9 @@ def spin(N, lamda, c, S, nu):
 def throughput(N, c, D0, g, S, v):
     """Throughput at full utilisation of N logical processors that share c real ones: X N/c.
 
-    A transaction needs `D0`, and `g` times the processor time that is spun meanwhile. A share c/N
-    of the Q processors that spin is dispatched, as of all others. The cap is used up:
-    c = X (D0 + g (c/N) Q/X), with Q of `spin_at_cap`. Without lock requests, throughput grows as N:
+    A transaction needs `D0`, and `g` times the processor time that is spun meanwhile: of the Q
+    processors that spin, a share c/N is dispatched. The cap is used up: c = X (D0 + g (c/N) Q/X),
+    with Q of `spin_at_cap`. Without lock requests, throughput grows as N:
 
     >>> throughput(N=[6, 12], c=6, D0=1e-3, g=2, S=1e-6, v=[[10], [0]]).round(1)
     array([[ 6000. , 10810.8],

@@ -90,11 +90,10 @@ def saturation_depth(stations: Sequence[networks.Station], Z=0.0) -> Any:
 def iops(N, R, X_max) -> tuple[Any, Any]:
     """Lowest and highest IOPS of a drive with N requests outstanding.
 
-    `R` is the latency of one request alone and `X_max` the most IOPS. The highest figure is that of
-    a drive any part of which can serve any request; the lowest is that of R X_max `devices`, each
+    `R` is the latency of one request alone and `X_max` the most IOPS. The highest is that of a
+    drive any part of which can serve any request; the lowest that of R X_max `devices`, each
     request needing one of them, for exponential times and parts that crowding does not slow down.
-    The two are equal for one request and for very many, and differ most, nearly by a factor of two,
-    at N = R X_max. Latency is N over IOPS.
+    They differ most, by nearly a factor of two, at N = R X_max. Latency is N over IOPS.
 
     >>> iops(N=[1, 40, 4000], R=80e-6, X_max=500e3)
     (array([ 12500.        , 253164.5..., 495172.0...]), array([ 12500., 500000., 500000.]))
@@ -124,8 +123,8 @@ class Requests(NamedTuple):
 def ramdisk_remote(nodes, r):
     """Share of the requests that copy across nodes, processors being spread over them evenly.
 
-    With a RAM disk on one of q nodes these are all requests but 1/q. A share `r` of the requests is
-    for data that are only read: these data have a copy on each node, and no such request crosses.
+    With a RAM disk on one of q nodes these are all requests but 1/q, without the share `r` of
+    requests for data that are only read and have a copy on each node.
 
     >>> ramdisk_remote(nodes=[1, 3, 4], r=0.0)
     array([0.        , 0.66666667, 0.75      ])
@@ -140,10 +139,9 @@ def ramdisk(N, Z, S, t_local, t_remote, nodes=1, r=0.0, held=1.0) -> Requests:
     """N processors, spread over `nodes` as evenly as can be, that use RAM disks every `Z`.
 
     A request holds the driver's lock of its disk for `S`. Then the processor copies the block, in
-    `t_local` from the memory of its own node or `t_remote` from that of another node; it holds the
-    lock for a share `held` of the copy, too. Data that are written lie on the disk of the home
-    node. A share `r` of the requests is for data that are only read, of which each node has a disk
-    of its own. With r = 0 one disk has all data.
+    `t_local` from the memory of its own node or `t_remote` from that of another, and keeps the lock
+    for a share `held` of the copy. A share `r` of the requests is for data that are only read, of
+    which each node has a disk of its own. All other data lie on the disk of the home node.
 
     One disk whose lock is held throughout is one server, and more nodes only make it slower:
 
@@ -158,11 +156,10 @@ def ramdisk(N, Z, S, t_local, t_remote, nodes=1, r=0.0, held=1.0) -> Requests:
     >>> 3 * ramdisk(N=4, Z=9.0, S=1.0, t_local=1.0, t_remote=4.0).X
     0.9649...
 
-    Arrays of any broadcastable shape. This is a closed network with a class for each node, solved
-    by `networks.solve`: exact for exponential locks if no copy holds the lock or none crosses.
-    Otherwise all uses of the home disk's lock count as their mean, and X is within 2 % of a
-    simulation where a copy across takes four times as long. Eight nodes of four processors take a
-    second; nine nodes or more are approximate, as `networks.solve` says.
+    This is a closed network with a class for each node, solved by `networks.solve`: exact for
+    exponential locks if no copy holds the lock or none crosses. Otherwise all uses of the home
+    disk's lock count as their mean, and X is within 2 % of a simulation where a copy across takes
+    four times as long. Eight nodes of four processors take a second; more nodes are approximate.
     """
     within("Z + S + t_local + t_remote", Z + S + t_local + t_remote, 0, LARGEST / 2)
     arrays = np.broadcast_arrays(N, Z, S, t_local, t_remote, nodes, r, held)
@@ -212,8 +209,7 @@ def interrupt_load(X, S, cpu: Sequence[int], c: int) -> np.ndarray:
     """Share of each of `c` processors that interrupts take: adapter i interrupts `cpu[i]`.
 
     `X` has each adapter's interrupts per second, and `S` the seconds of an interrupt, one number or
-    one per adapter. By default all interrupts go to processor 0; a preferred CPU for each adapter
-    spreads them. A share above 1 means that the processor cannot take so many.
+    one per adapter. A share above 1 means that the processor cannot take so many.
 
     >>> interrupt_load(X=[8e3, 8e3, 4e3], S=25e-6, cpu=[0, 0, 0], c=4)
     array([0.5, 0. , 0. , 0. ])
