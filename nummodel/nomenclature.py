@@ -1,7 +1,7 @@
 """Every quantity of every formula, named once.
 
-Symbols, axis labels, parameter tables, slider labels and the range that a fit may search are
-read from here; a formula with an argument that is not listed does not import.
+Symbols, axis labels, parameter tables, slider labels and the range that a fit searches are read
+from here; a formula with an argument that is not listed cannot be imported.
 """
 
 from math import inf
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 
 class Quantity(NamedTuple):
-    """What a name stands for; `low` and `high` bound the values that make sense."""
+    """The meaning of a name; values from `low` to `high` make sense."""
 
     latex: str
     unit: str
@@ -26,8 +26,6 @@ QUANTITIES = {
     "X_full": Quantity(r"X_\mathrm{full}", "1/s", "throughput at full utilisation (ITR)"),
     "C": Quantity("C", "-", "relative capacity: throughput over throughput at N = 1"),
     "R": Quantity("R", "s", "response time, waiting included"),
-    "R_min": Quantity(r"R_\mathrm{min}", "s", "lower bound of the response time"),
-    "R_max": Quantity(r"R_\mathrm{max}", "s", "upper bound of the response time"),
     "Q": Quantity("Q", "-", "mean number present"),
     "D": Quantity("D", "s", "service demand of one transaction"),
     "D0": Quantity("D_0", "s", "demand of a transaction that nobody delays"),
@@ -48,8 +46,7 @@ QUANTITIES = {
     "p": Quantity("p", "-", "probability, share of the customers", 0.0, 1.0),
     "cv2": Quantity("c_s^2", "-", "squared coefficient of variation of service"),
     "cv2_a": Quantity("c_a^2", "-", "squared coefficient of variation between arrivals"),
-    "vacation": Quantity(r"\bar V", "s", "vacation of an idle server, mean"),
-    "cv2_v": Quantity("c_v^2", "-", "squared coefficient of variation of vacations"),
+    "cv2_v": Quantity("c_v^2", "-", "squared coefficient of variation of times away"),
     # locks
     "n": Quantity("n", "-", "threads at a lock, the holder included", 1.0),
     "h": Quantity("h", "s", "hand-over between processors of one node"),
@@ -66,7 +63,6 @@ QUANTITIES = {
     "nu": Quantity(r"\nu", "1/s", "how often a running processor is taken away"),
     "g": Quantity("g", "-", "processor time lost for each second of it that is spun"),
     "spin": Quantity("Q_w/N", "-", "share of the processors that spin", 0.0, 1.0),
-    "switch": Quantity(r"t_\mathrm{switch}", "s", "context switch"),
     # nodes and the I/O path
     "f_remote": Quantity(r"f_\mathrm{remote}", "-", "share that goes to another node", 0.0, 1.0),
     "t_local": Quantity(r"t_\mathrm{local}", "s", "access or copy inside a node"),
@@ -99,12 +95,12 @@ QUANTITIES = {
 }
 
 
-#: Quantities that take no end of their range.
+#: Quantities that must lie inside their range, not at an end of it.
 OPEN = ("level",)
 
 
 def quantity(name: str) -> Quantity:
-    """The quantity called `name`. Raises NameError, with the way out, for an unknown one."""
+    """The quantity called `name`. Raises NameError for an unknown one, and says how to add it."""
     try:
         return QUANTITIES[name]
     except KeyError:
@@ -114,7 +110,7 @@ def quantity(name: str) -> Quantity:
 
 
 def known(name: str) -> str:
-    """The quantity that a name of one's own stands for, by its first part; "" if there is none.
+    """The quantity that a user's own name stands for, by its first part; "" if there is none.
 
     >>> known("D_max"), known("D_disk"), known("colour")
     ('D_max', 'D', '')
@@ -133,7 +129,7 @@ def in_range(name: str, value: float) -> bool:
 
 
 def range_of(name: str) -> str:
-    """The values of a quantity that make sense, as words that follow "expected a number".
+    """The range of a quantity in words that follow "expected a number".
 
     >>> range_of("rho"), range_of("c"), range_of("level")
     (' of at least 0 and at most 1', ' of at least 1', ' above 0 and below 1')

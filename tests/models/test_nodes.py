@@ -187,7 +187,7 @@ GOOD = {"X": {"queue": 1.0}, "N": 10, "nodes": 2, "h": 0.1, "h_remote": 0.2}
         ({"nodes": [2, 4]}, r"nodes is \[2, 4\]"),
         ({"nodes": 1.5}, "nodes is 1.5"),
         ({"h": 0.0}, "h is 0.0"),
-        ({"h": 0.3}, "h is 0.3"),
+        ({"h": 0.3}, "h_remote is 0.2, expected at least h, 0.3"),
         ({"h": np.nan}, "h is nan"),
         ({"h_remote": np.array([0.2, 0.3])}, "h_remote is"),
     ],
