@@ -44,6 +44,8 @@ def page(outcome: Outcome) -> str:
                 _formula_as_mathml(output)
                 _described(output)
     body, _ = _exporter().from_notebook_node(copy)
+    for name, cell in _told(notebook).items():
+        body = body.replace(f'href="#{name}"', f'href="#cell-id={cell}"')
     exercises = notebook.metadata.get("nummodel", {}).get("exercises", [])
     # What this run was told and found stands below the title, before the text.
     title, end, rest = body.partition("</h1>") if "</h1>" in body else ("", "", body)
@@ -158,6 +160,13 @@ def _prose(markdown: str, page: str = "") -> str:
             return mathml(body, "block")
 
     return MarkdownWithMath(renderer=Renderer(escape=False)).render(markdown)
+
+
+def _told(notebook: Any) -> dict[str, str]:
+    """The parameters of a notebook, with the cell that declares them."""
+    tagged = (c for c in notebook.cells if "parameters" in c.metadata.get("tags", []))
+    cell = next((str(c.get("id", "")) for c in tagged), "")
+    return dict.fromkeys(declared(notebook), cell)
 
 
 def _claimed(output: Any) -> bool:

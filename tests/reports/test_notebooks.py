@@ -9,6 +9,7 @@ import json
 import os
 import re
 from functools import cache
+from urllib.parse import unquote
 
 import prose
 import pytest
@@ -172,6 +173,14 @@ def test_every_figure_is_on_the_page_with_alternative_text(name, outcome_of):
 def test_each_number_in_prose_is_that_of_the_record_it_names(name, outcome_of):
     outcome, _ = outcome_of(name)
     assert prose.strange(NOTEBOOKS[name], outcome.claims) == []
+
+
+@by_name
+def test_links_on_the_page_lead_to_what_it_has(name, outcome_of):
+    page = (outcome_of(name)[1] / f"{name}.html").read_text()
+    assert {unquote(link) for link in re.findall(r'href="#([^"]+)"', page)} <= set(
+        re.findall(r'id="([^"]+)"', page)
+    )
 
 
 @by_name
