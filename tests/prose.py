@@ -39,7 +39,7 @@ NAMES = re.compile(
 BELOW = re.compile(r"\b(?:low|lower|less|fewer|below|fell|falls)\b")
 NAMED = re.compile(r"\d+(?:\.\d+)*")
 #: Code, formulas, the targets of other links, and the numbers of a list.
-ASIDE = re.compile(r"`[^`]*`|\$[^$]*\$|\]\([^)]*\)|^\d+\. ", re.M)
+ASIDE = re.compile(r"`[^`]*`|\$\$[^$]*\$\$|\$[^$]*\$|\]\([^)]*\)|^\d+\. ", re.M)
 
 
 class Figure(NamedTuple):
