@@ -150,21 +150,46 @@ def label(name: str) -> str:
     return f"{meaning} ${latex}$" + (f" [{unit}]" if unit != "-" else "")
 
 
-def show(value: Any) -> str:
-    """A value as a person would write it.
+#: Units in which a person writes seconds, the largest first.
+SECONDS = {"s": 1.0, "ms": 1e-3, "µs": 1e-6, "ns": 1e-9}
+
+
+def show(value: Any, unit: str = "") -> str:
+    """A value as a person would write it. A share with the unit "%" becomes a percentage, and
+    seconds become milliseconds and so on; any other unit follows the figure.
 
     >>> show(0.0257137), show(15819.2), show([15000, None]), show(True)
-    ('0.02571', '15819', '15000 or more', 'true')
+    ('0.02571', '15,819', '15,000 or more', 'true')
+    >>> show(0.008903, "%"), show(0.006202, "s"), show(10319.5, "1/s"), show([2e-8, 3e-8], "s")
+    ('0.89 %', '6.202 ms', '10,320/s', '20 to 30 ns')
     """
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, float):
-        return f"{value:.0f}" if 1e4 <= abs(value) < 1e9 else f"{value:.4g}"
-    if isinstance(value, (list, tuple)) and len(value) == 2:
-        low, high = value
-        if low is None and high is None:
-            return "no interval"
-        if high is None:
-            return f"{show(low)} or more"
-        return f"{show(high)} or less" if low is None else f"{show(low)} to {show(high)}"
-    return "none" if value is None else str(value)
+    if isinstance(value, bool) or value is None:
+        return "none" if value is None else str(value).lower()
+    ends = value if isinstance(value, (list, tuple)) else [value]
+    if len(ends) > 2 or not all(end is None or isinstance(end, (int, float)) for end in ends):
+        return str(value)
+    sizes = [abs(end) for end in ends if end is not None]
+    if not sizes:
+        return "no interval"
+    factor, after = _in_words(unit, max(sizes))
+    digits = 3 if unit == "%" else 4
+    figures = [None if end is None else _figure(end * factor, digits) for end in ends]
+    if None in figures:
+        return f"{figures[0]}{after} or more" if figures[0] else f"{figures[1]}{after} or less"
+    return " to ".join(map(str, figures)) + after
+
+
+def _in_words(unit: str, size: float) -> tuple[float, str]:
+    """What a value of this size is multiplied by, and what follows the figure."""
+    if unit == "%":
+        return 100, " %"
+    if unit == "s":
+        name, one = next(((n, s) for n, s in SECONDS.items() if size >= s), ("s", 1.0))
+        return 1 / one, f" {name}"
+    return 1, unit[1:] if unit.startswith("1/") else f" {unit}" if unit else ""
+
+
+def _figure(value: float, digits: int) -> str:
+    if isinstance(value, int) or 1e4 <= abs(value) < 1e9:
+        return f"{value:,.0f}" if abs(value) >= 1e4 else str(value)
+    return f"{value:.{digits}g}"

@@ -15,6 +15,8 @@ NESTED = (("linear", "amdahl"), ("linear", "gustafson"), ("amdahl", "usl"))
 
 #: Distance in AICc below which neither law has won (Burnham and Anderson 2002, 2.6).
 CLOSE = 2.0
+#: A law goes if one that contains it has a p value (`nested`) below this.
+SIGNIFICANT = 0.05
 
 
 def log_likelihood(fit: "Fit") -> float:
@@ -92,7 +94,7 @@ def choose(fits: Mapping[str, "Fit"]) -> tuple[str | None, str]:
     pairs = [pair for pair in NESTED if set(pair) <= set(scores)]
     tests = {pair: nested(fits[pair[0]], fits[pair[1]]) for pair in pairs}
     for (small, large), p in sorted(tests.items(), key=lambda item: item[1]):
-        if p < 0.05:
+        if p < SIGNIFICANT:
             gone.setdefault(small, f"{small} goes: {large} fits better (p = {p:.2g})")
     for name in set(scores) - set(gone):
         for worse in gone.keys() & scores.keys():

@@ -3,9 +3,11 @@
 import os
 import re
 from collections import Counter
+from collections.abc import Iterable
 from datetime import datetime
 from functools import cache
 from importlib.resources import files
+from itertools import groupby
 from typing import Any
 from urllib.parse import quote
 
@@ -34,11 +36,16 @@ def page(outcome: Outcome) -> str:
     copy = from_dict(notebook)
     for cell in copy.cells:
         if cell.cell_type == "code":
-            cell.outputs = [o for out in cell.outputs for o in _still(out, notebook)]
+            outputs = [o for out in cell.outputs for o in _still(out, notebook)]
+            cell.outputs = [
+                o for claimed, some in groupby(outputs, _claimed) for o in _together(claimed, some)
+            ]
             for output in cell.outputs:
                 _formula_as_mathml(output)
                 _described(output)
     body, _ = _exporter().from_notebook_node(copy)
+    for name, cell in _told(notebook).items():
+        body = body.replace(f'href="#{name}"', f'href="#cell-id={cell}"')
     exercises = notebook.metadata.get("nummodel", {}).get("exercises", [])
     # What this run was told and found stands below the title, before the text.
     title, end, rest = body.partition("</h1>") if "</h1>" in body else ("", "", body)
@@ -133,13 +140,18 @@ def _exporter():
     return Exporter(template_name="basic", filters=filters, **quiet)
 
 
-def _prose(markdown: str) -> str:
-    """Markdown as HTML, with its formulas as MathML."""
+def _prose(markdown: str, page: str = "") -> str:
+    """Markdown as HTML, with its formulas as MathML. Links to records lead to those of `page`."""
     from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 
     class Renderer(IPythonRenderer):
         def text(self, text: str) -> str:
             return super().text(BEFORE_UNIT.sub("\N{NO-BREAK SPACE}", text))
+
+        def link(self, text: str, url: str, title: str | None = None) -> str:
+            if not url.startswith("#"):
+                return super().link(text, url, title)
+            return f'<a class="figure" href="{page}{url}">{text}</a>'
 
         def inline_math(self, body: str) -> str:
             return mathml(body)
@@ -148,6 +160,27 @@ def _prose(markdown: str) -> str:
             return mathml(body, "block")
 
     return MarkdownWithMath(renderer=Renderer(escape=False)).render(markdown)
+
+
+def _told(notebook: Any) -> dict[str, str]:
+    """The parameters of a notebook, with the cell that declares them."""
+    tagged = (c for c in notebook.cells if "parameters" in c.metadata.get("tags", []))
+    cell = next((str(c.get("id", "")) for c in tagged), "")
+    return dict.fromkeys(declared(notebook), cell)
+
+
+def _claimed(output: Any) -> bool:
+    return claims.MIME in output.get("data", {})
+
+
+def _together(claimed: bool, outputs: Iterable[Any]) -> list:
+    """What a cell has claimed and recorded, one after another, as one table."""
+    from nbformat.v4 import new_output
+
+    if not claimed:
+        return list(outputs)
+    made = [claims.read(output["data"][claims.MIME]) for output in outputs]
+    return [new_output("display_data", data={"text/html": claims.table(made)})]
 
 
 def _still(output: Any, notebook: Any) -> list:
@@ -182,6 +215,10 @@ def _described(output: Any) -> None:
             output.metadata.setdefault(kind, {}).setdefault("alt", "A figure without description")
 
 
+def _href(name: str) -> str:
+    return quote(os.fsencode(f"{name}.html"), safe=",=+")
+
+
 def _label(run: Run) -> str:
     """What a run was told, in few words."""
     told = ", ".join(f"{name} = {value}" for name, value in run.parameters.items())
@@ -197,7 +234,7 @@ def _template(name: str):
     loader = FunctionLoader(lambda n: (folder / n).read_text(encoding="utf-8"))
     environment = Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
     environment.filters["show"] = show
-    environment.filters["href"] = lambda name: quote(os.fsencode(f"{name}.html"), safe=",=+")
+    environment.filters["href"] = _href
     environment.filters["label"] = _label
     environment.filters["first_line"] = lambda text: text.partition("\n")[0]
     environment.filters["prose"] = _prose

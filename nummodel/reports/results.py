@@ -17,6 +17,11 @@ from nummodel.reports.runs import Run
 FORMULA = tuple("=+-@\t\n")
 
 
+#: Digits of a figure in the table. A search finds the same six or seven on any machine; claims.json
+#: has all that this machine has found.
+DIGITS = 6
+
+
 @dataclass(frozen=True)
 class Outcome:
     """What came of a run: the executed notebook; `error` is empty if it ran to its end.
@@ -130,8 +135,10 @@ def _text(value: Any) -> Any:
     """A cell; texts that begin as a formula does are none, but figures are."""
     if isinstance(value, bool):
         return str(value).lower()
-    if value is None or isinstance(value, (int, float)):
+    if value is None or isinstance(value, int):
         return value
+    if isinstance(value, float):
+        return float(f"{value:.{DIGITS}g}")
     text = " ".join(map(str, value)) if isinstance(value, list) else str(value)
     text = re.sub("\r\n?", "\n", text)  # which csv.writer quotes in newer Pythons only
     return f"'{text}" if text.startswith(FORMULA) and not _figures(text) else text

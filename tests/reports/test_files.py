@@ -266,6 +266,17 @@ def test_a_notebook_that_removes_itself_costs_nobody_the_index(tmp_path):
 # What spreadsheets and terminals are given
 
 
+def test_the_results_have_six_digits_which_any_machine_finds():
+    """Also of large and small figures; whole numbers are complete."""
+    values = {"large": 52936.39871021632, "small": 1.2345678e-7, "whole": 123456789, "exact": 0.5}
+    made = [claims.Claim(what=name, kind="record", model=value) for name, value in values.items()]
+    outcome = executed(*(new_output("display_data", data=c._repr_mimebundle_()) for c in made))
+    (row,) = csv.DictReader(StringIO(results.table([outcome])))
+    assert {name: row[name] for name in values} == {
+        "large": "52936.4", "small": "1.23457e-07", "whole": "123456789", "exact": "0.5"
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize("text", ["=1+1", "+cmd|' /C calc'!A0", "-x", "@SUM(A1)", "\t=1", "\r=1"])
 def test_no_cell_of_the_results_is_a_formula(tmp_path, text):
     run = Run(Path("=made.ipynb"), {text: text, "list": [text]})
