@@ -40,17 +40,10 @@ def numbers(name: str, value: Any) -> np.ndarray:
 
 
 def within(
-    name: str,
-    value: Any,
-    low: float,
-    high: float = LARGEST,
-    *,
-    whole: bool = False,
-    ndim: tuple[int, ...] = (),
-    empty: bool = False,
+    name: str, value: Any, low: float, high: float = LARGEST, *, whole=False, ndim=(), empty=False
 ) -> np.ndarray:
-    """An argument as an array of floats from `low` to `high`; `ndim` are the numbers of dimensions
-    that it may have, where not any. Raises ValueError that names it and says what was expected.
+    """An argument as an array of floats from `low` to `high`. It may have any number of dimensions,
+    or one of `ndim`. Raises ValueError that names it and says what was expected.
     """
     try:
         array = numbers(name, value)
@@ -74,9 +67,7 @@ def within(
     return array
 
 
-def valid(
-    values: Mapping[str, Any], whole: tuple[str, ...] = WHOLE, empty: bool = False
-) -> dict[str, Any]:
+def valid(values: Mapping[str, Any], whole=WHOLE, empty=False) -> dict[str, Any]:
     """The arguments as float arrays. Raises ValueError, naming the argument, for a value outside
     the range of its quantity, and for shapes that do not go together.
     """

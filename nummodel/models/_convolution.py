@@ -124,8 +124,8 @@ def solve(stations: list[tuple[float, np.ndarray]], Z: float, N: np.ndarray):
 
 
 def _collapsed(seconds: list[np.ndarray], Z: float, N: np.ndarray):
-    """As `solve`, where populations are too unlikely at any rate: a station that crowding slows down
-    holds nearly all customers or hardly any, and seldom a number in between.
+    """As `solve`, where populations are too unlikely at any rate: a station that is slower when
+    crowded holds nearly all customers or hardly any, and seldom a number in between.
 
     All other stations together are one station, as fast with n customers as they are when closed
     with n (Chandy, Herzog and Woo 1975, which is exact). The number at either of the two is a birth

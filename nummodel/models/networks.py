@@ -69,10 +69,7 @@ class Solution:
 
 
 def queue(D, servers: int = 1) -> Station:
-    """A queue in front of `servers` equal servers; `D` is a demand [s], or one per class.
-
-    Raises ValueError for a demand that is negative or not finite, and for fewer than one server.
-    """
+    """A queue in front of `servers` equal servers; `D` is a demand [s], or one per class."""
     return Station(_demand(D), np.arange(1.0, count("servers", servers, most=MANY) + 1))
 
 
@@ -85,13 +82,8 @@ def load_dependent(D, capacity: Sequence[float]) -> Station:
     """A queue whose speed depends on the number of customers present.
 
     `capacity[n - 1]` is the speed with n present, relative to the speed at which `D` was measured;
-    the last one holds for all larger numbers. It may rise, fall or do both.
-
-    >>> c = load_dependent(1.0, [1, 2, 3])  # the same as queue(1.0, servers=3)
-    >>> solve([c], 10, Z=2.0).X == solve([queue(1.0, servers=3)], 10, Z=2.0).X
-    True
-
-    Raises ValueError for a capacity that is not positive and finite.
+    the last one holds for all larger numbers. It may rise, fall or do both. With [1, 2, 3] it is a
+    queue of 3 servers.
     """
     values = within("capacity", capacity, 1 / HIGHEST, ndim=(1,))
     feasible("length of capacity", len(values), MANY, "a number for each customer")

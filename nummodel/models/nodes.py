@@ -80,14 +80,7 @@ def outlook(
     >>> round(two["queue"].middle * 1.05, 9), round(two["ticket"].middle * 1.24 / 1.09, 9)
     (1.0, 1.0)
 
-    If all locks are alike on one node, they say little about two nodes:
-
-    >>> alike = {"queue": 1.0, "ticket": 1.0, "tas": 1.0}
-    >>> [round(x, 1) for x in outlook(alike, 10, nodes=2, h=0.001, h_remote=0.003)["tas"]]
-    [1.6, 1.0, 2.0]
-
-    Raises ValueError for a throughput that is not positive or that even a full lock cannot reach,
-    an unknown lock or no queue lock, fewer than two threads, and anything that is not one number.
+    Raises ValueError for a throughput that even a full lock cannot reach, and for one thread.
     """
     x, N, h = _measured(X, N, h)
     h_remote, nodes = _one("h_remote", h_remote), count("nodes", nodes)

@@ -28,21 +28,13 @@ def _demands(values):
 
 @formula("Q", continuous)
 def little_population(X, R):
-    """Mean number present, by Little's law, in any system that loses no work.
-
-    >>> little_population(X=100.0, R=0.25)
-    25.0
-    """
+    """Mean number present, by Little's law, in any system that loses no work."""
     return X * R
 
 
 @formula("rho", continuous)
 def utilisation(X, D, c):
-    """Utilisation of each of `c` servers when a transaction takes `D` seconds of one of them.
-
-    >>> utilisation(X=50.0, D=0.04, c=4)
-    0.5
-    """
+    """Utilisation of each of `c` servers when a transaction takes `D` seconds of one of them."""
     return X * D / c
 
 
@@ -58,20 +50,13 @@ def full_throughput(X, rho):
 
     This is IBM's internal throughput rate (ITR), which is extrapolated from the measured
     throughput, not measured at full load.
-
-    >>> full_throughput(X=50.0, rho=0.5)
-    100.0
     """
     return X / rho
 
 
 @formula("R", continuous)
 def interactive_response(N, X, Z):
-    """Response time of N customers who think for Z: a cycle, N/X, without the thinking.
-
-    >>> interactive_response(N=20, X=2.0, Z=4.0)
-    6.0
-    """
+    """Response time of N customers who think for Z: a cycle, N/X, without the thinking."""
     return N / X - Z
 
 
@@ -97,11 +82,7 @@ def asymptotic_throughput_max(N, D, D_max, Z):
 
 @formula("X_min", continuous)
 def asymptotic_throughput_min(N, D, Z):
-    """Throughput if each customer waits for all others at every station.
-
-    >>> round(asymptotic_throughput_min(N=20, D=17.2, Z=120.0), 6)
-    0.043103
-    """
+    """Throughput if each customer waits for all others at every station."""
     return N / (N * D + Z)
 
 
