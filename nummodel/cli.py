@@ -179,7 +179,7 @@ def fit(file, x, y, law, weights, holdout, level, as_json) -> None:
 
     from nummodel import study
 
-    result = study.study(file, x, y, law, weights, holdout, level)
+    result = study.document(file, x, y, law, weights, holdout, level)
     if as_json:
         click.echo(json.dumps(result, indent=1, allow_nan=False))
         return
