@@ -595,6 +595,9 @@ def test_bad_use_of_fit(arguments, what):
         (("--timeout", "0"), "timeout"),
         (("--output", "/proc/nowhere"), "writable folder"),
         (("--output", "/dev/null"), "folder"),
+        (("--output", ""), "--output is empty, expected the name of a folder"),
+        (("21", "-p", "file=nope.csv"), "parameter file is 'nope.csv', expected an existing file"),
+        (("21", "--sweep", "file=cisco,nope"), "file is 'nope'"),
     ],
 )
 def test_bad_use_of_report(arguments, what, tmp_path):
