@@ -8,6 +8,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from io import TextIOWrapper
@@ -21,6 +22,9 @@ from nummodel import __version__
 from nummodel.errors import InputError, line, tell
 
 Pairs = Iterator[tuple[str, str]]
+TIME = click.FloatRange(0, 1e9, min_open=True)
+SHARE = click.FloatRange(0, 1, min_open=True, max_open=True)
+option = partial(click.option, show_default=True)
 
 
 def say(text: object) -> None:
@@ -45,20 +49,9 @@ def cli(context) -> None:
 @click.option(
     "--params", metavar="FILE.yaml", type=click.Path(path_type=Path), help="Run what a file lists."
 )
-@click.option(
-    "--jobs", default=2, show_default=True, type=click.IntRange(1), help="Runs at the same time."
-)
-@click.option(
-    "--output", default="report", show_default=True, metavar="FOLDER", help="Where the pages go."
-)
-@click.option(
-    "--timeout",
-    default=600.0,
-    show_default=True,
-    type=click.FloatRange(0, 1e9, min_open=True),
-    metavar="SECONDS",
-    help="Stop a run that takes longer. It has failed.",
-)
+@option("--jobs", default=2, type=click.IntRange(1), help="Runs at the same time.")
+@option("--output", default="report", metavar="FOLDER", help="Where the pages go.")
+@option("--timeout", default=600.0, type=TIME, metavar="SECONDS", help="Stop a longer run.")
 @click.option("--force", is_flag=True, help="Run again even where an up-to-date result exists.")
 @click.option("--no-execute", is_flag=True, help="Run nothing, only make the pages again.")
 def report(notebooks, given, sweep, params, jobs, output, timeout, force, no_execute) -> None:
@@ -161,22 +154,15 @@ def list_(what) -> None:
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--x", metavar="COLUMN", help="Column of the load.  [default: by its name]")
 @click.option("--y", metavar="COLUMN", help="Column of the throughput.  [default: by its name]")
-@click.option("--law", default="all", show_default=True, metavar="NAME|all", help="Laws to fit.")
-@click.option(
+@option("--law", default="all", metavar="NAME|all", help="Law to fit.")
+@option(
     "--weights",
     default="absolute",
-    show_default=True,
     metavar="absolute|relative|log|COLUMN",
     help="Weight of a squared residual: 1, 1/X^2 or a column; log takes residuals of ln X.",
 )
 @click.option("--holdout", metavar="'N>24'", help="Predict these points instead of fitting them.")
-@click.option(
-    "--level",
-    default=0.95,
-    show_default=True,
-    type=click.FloatRange(0, 1, True, True),
-    help="Level of all intervals.",
-)
+@option("--level", default=0.95, type=SHARE, help="Level of all intervals.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document, not tables.")
 def fit(file, x, y, law, weights, holdout, level, as_json) -> None:
     """Fit scaling laws to loads and throughputs.
@@ -198,7 +184,7 @@ def fit(file, x, y, law, weights, holdout, level, as_json) -> None:
 def main() -> None:
     """Run the command line; mistakes of its user become one line and exit code 2."""
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):  # what an encoding lacks is escaped as well
+        if isinstance(stream, TextIOWrapper):  # escapes characters that the encoding lacks
             stream.reconfigure(errors="backslashreplace")
     try:
         cli.main(standalone_mode=False, prog_name="nummodel")
@@ -211,5 +197,5 @@ def main() -> None:
         sys.exit(130)
     except OSError as error:
         tell(f"{error.filename or 'output'}: {error.strerror}")
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is left to be written goes nowhere
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the rest of the output goes nowhere
         sys.exit(1)

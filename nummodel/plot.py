@@ -28,8 +28,8 @@ END, LINE = "end", 11.0
 class Picture:
     """A figure with alternative text, which shows itself as the value of a cell.
 
-    It holds a Matplotlib figure and is none, so that whatever else in the kernel decides how
-    figures are shown does not decide how this one is.
+    It holds a Matplotlib figure and is none itself, so that other libraries in the kernel, which
+    may change how Matplotlib's figures are shown, do not change how this picture is shown.
     """
 
     def __init__(self, alt: str, width: float = 5.8, height: float = 3.6):

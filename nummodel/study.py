@@ -30,7 +30,7 @@ def document(
     """Read, fit and compare: what the command line prints as JSON.
 
     `holdout` is a comparison such as "N>24": the rows where it is true are predicted, not used.
-    A figure that does not exist is None. Raises InputError for whatever cannot be used.
+    A figure that does not exist is None. Raises InputError for what cannot be used.
     """
     if not 0 < level < 1:
         raise InputError(f"--level {level}: expected a number between 0 and 1")
@@ -87,7 +87,7 @@ def held_out(expression: str | None, N: np.ndarray, x: str = "N") -> np.ndarray:
 
 
 def concerning(result: dict[str, Any]) -> list[str]:
-    """The warnings without those of laws that were not chosen, where one was."""
+    """The warnings for a reader: where a law was chosen, without the warnings of other laws."""
     chosen = result["chosen"]
     others = tuple(f"{name}: " for name in result["laws"] if chosen not in (name, None))
     return [w for w in result["warnings"] if not w.startswith(others)]
@@ -137,10 +137,10 @@ def _is_inside(prediction: dict[str, Any]) -> bool:
 
 
 def _outside(predictions: list[dict[str, Any]], x: str, level: float) -> list[str]:
-    """A warning, if measurements lie outside the intervals that were predicted for them.
+    """A warning, if more rows lie outside their prediction intervals than chance explains.
 
-    Where chance alone would put less than one row outside, any row there is told; of more rows,
-    only as many as chance puts there in less than 1 % of cases.
+    Of few rows, where chance puts less than one outside on average, a single row outside is a
+    surprise. Of many rows, only a number that chance reaches in less than 1 % of cases is one.
     """
     from scipy.special import bdtrc
 
@@ -186,7 +186,7 @@ def _peak(result: Fit, level: float) -> dict[str, float | None] | None:
     if not peak:
         return None
     low = high = np.nan
-    with suppress(ValueError):  # of several peaks, or one of which algebra finds nothing
+    with suppress(ValueError):  # several peaks, or none that algebra finds
         low, high = result.interval("N_opt", level)
     return {"N": peak[0], "X": peak[1], "low": _figure(low), "high": _figure(high)}
 

@@ -1,6 +1,6 @@
 """Sliders over any law, station, network or lock, beside what was measured.
 
-A model is whatever takes quantities by name: there is no code for any of them here.
+A model is any function of named quantities. Nothing here is written for a single model.
 """
 
 from collections.abc import Callable, Mapping
@@ -31,14 +31,15 @@ def explore(model: Fit | Callable, data: Mapping[str, Any] | None = None, **rang
     argument and for results: they are drawn as points, with residuals. A fit brings its own, and
     its band.
 
-    `ranges` are (low, high), (low, high, start) or where to start, by argument; for the first, how
-    far the axis goes. Raises ValueError for what is no argument of the model, or no quantity.
+    `ranges` gives each argument (low, high), (low, high, start) or a start; for the first argument,
+    the ends of the axis or its upper end. Raises ValueError for a name that is no argument of the
+    model, or no quantity.
     """
     return Explorer(model, data, ranges)
 
 
 def interact(draw: Callable[..., plot.Picture], **sliders: Any) -> ipywidgets.VBox:
-    """Sliders above the picture that `draw` makes of their values, and again when one moves."""
+    """Sliders above the picture that `draw` makes of their values, again whenever one moves."""
     shown = _following(lambda **values: [draw(**values)._repr_mimebundle_()], sliders)
     return ipywidgets.VBox([*sliders.values(), shown])
 
@@ -127,7 +128,7 @@ class Explorer(ipywidgets.VBox):
         return [({"text/html": readout}, {}), picture._repr_mimebundle_()]
 
     def _off(self, above, below, choice: str, values: dict[str, float]) -> None:
-        """What was measured, beside the curve; what it is off by, below; the band of a fit."""
+        """The measurements beside the curve, their residuals below, and the band of a fit."""
         load, measured = (np.asarray(self.data[n], dtype=float) for n in (self.load, choice))
         model = self.at(load, **values)[choice]
         plot.points(above, load, measured)
@@ -163,33 +164,33 @@ def _following(bundles: Callable[..., list], controls: Mapping[str, Any]) -> ipy
 
 
 def _align(controls: list) -> None:
-    """Labels in one column, as wide as the longest asks for."""
+    """Labels in one column, as wide as the longest label."""
     wide = 0.6 * max(len(control.description) for control in controls)
     for control in controls:
         control.style.description_width = f"{wide:.0f}em"
         control.layout = {"width": f"{wide + 22:.0f}em", "max_width": "100%"}
 
 
-def _axis(name: str, asked: Any, measured: Any) -> np.ndarray:
-    """Where the model is computed: as far as was asked, or a little beyond what was measured."""
+def _axis(name: str, span: Any, measured: Any) -> np.ndarray:
+    """The loads to compute: over the given range, or to a little beyond the measurements."""
     low, high = quantity(known(name))[3:]
     far = 1.2 * np.max(measured) if measured is not None else START.get(name, 1.0)
-    low, high = asked[:2] if np.ndim(asked) else (low, asked or min(far, high))
+    low, high = span[:2] if np.ndim(span) else (low, span or min(far, high))
     whole = known(name) in WHOLE
     axis = np.linspace(max(low, 1.0) if whole else low, high, 200)
     return np.unique(np.rint(axis)) if whole else axis[axis > 0]
 
 
-def _slider(name: str, asked: Any, start: Any) -> ipywidgets.FloatSlider | ipywidgets.IntSlider:
+def _slider(name: str, span: Any, start: Any) -> ipywidgets.FloatSlider | ipywidgets.IntSlider:
     """A slider with the meaning, the symbol and the unit of its quantity."""
     what = quantity(known(name))
     if start is Parameter.empty:
         start = START.get(known(name), np.clip(1.0, what.low, what.high))
-    if np.ndim(asked):
-        low, high, *given = asked
-        start = given[0] if given else start if low <= start <= high else (low + high) / 2
+    if np.ndim(span):
+        low, high, *first = span
+        start = first[0] if first else start if low <= start <= high else (low + high) / 2
     else:
-        start = start if asked is None else asked
+        start = start if span is None else span
         low, high = what.low, what.high if np.isfinite(what.high) else 4 * (start or 1.0)
     if not low <= start <= high:
         raise ValueError(f"explore: {name} starts at {start:g}, expected {low:g} to {high:g}")

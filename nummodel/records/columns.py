@@ -65,7 +65,7 @@ def read(
 
     `x` and `y` name the columns of the load and of the throughput. Without them the columns are
     known by their names, such as N and X. `weights` is one of `WEIGHTS` or names a third column.
-    "-" is standard input. Raises InputError for whatever cannot be used.
+    "-" is standard input. Raises InputError for what cannot be used.
     """
     path = data.path(path)
     cells = table.read(path)
@@ -191,8 +191,8 @@ def _words(name: str) -> list[str]:
 
 
 def _named(cells: Cells, names: list[str], wanted: str, letter: str) -> list[str]:
-    """The columns of a kind: those that are called by its letter, a capital, or else those with
-    several values, or else all.
+    """The columns of a kind: those whose first word is its capital letter; without such columns,
+    those with several values; without those, all.
     """
     columns = [c for c in names if kind(c) == wanted]
     varied = [c for c in columns if len(set(cells[c].values())) > 1]

@@ -186,7 +186,7 @@ def audit(name: str) -> "pd.DataFrame":
 
 
 def _row(cells: tuple[str, ...], kind: str = "td") -> str:
-    """A row of a table whose text begins at the left, which JupyterLab would have at the right."""
+    """A row of a table, aligned to the left (JupyterLab aligns to the right)."""
     row = (f'<{kind} style="text-align:left">{escape(cell)}</{kind}>' for cell in cells)
     return f"<tr>{''.join(row)}</tr>"
 

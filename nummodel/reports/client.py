@@ -15,7 +15,7 @@ from nummodel.reports import kernels
 from nummodel.reports.notebook import KERNEL
 
 MADE = "len(__import__('sys').modules['nummodel.records.claims'].made)"
-#: Loopback needs no encryption; unasked, ipykernel warns of that in every notebook.
+#: Loopback needs no encryption. By default ipykernel warns in every notebook that it has none.
 CONFIG = Config(KernelManager={"transport_encryption": "auto"})
 
 
@@ -42,7 +42,7 @@ class Client(NotebookClient):
             timeout_func=lambda cell: self.remaining(),
             on_cell_start=self._await_output,
             raise_on_iopub_timeout=True,
-            # Asked politely, a kernel that has run its last cell takes another second.
+            # A kernel that may shut itself down takes another second after its last cell.
             shutdown_kernel="immediate",
         )
         self.widget_registry = {"@jupyter-widgets/output": {"OutputModel": Quiet}}
@@ -52,16 +52,16 @@ class Client(NotebookClient):
         return max(0.1, self.end_at - perf_counter())
 
     def _await_output(self, **cell: Any) -> None:
-        """Unasked, nbclient waits 4 s after a cell's reply for what the cell displayed, and begins
-        a cell that is too late.
+        """Wait for what a cell displays until the end, and begin no cell after the end. By default
+        nbclient waits 4 s after the cell's reply.
         """
         if perf_counter() >= self.end_at:
             raise TimeoutError
         self.iopub_timeout = ceil(self.remaining())
 
     async def async_execute_cell(self, *cell: Any, **options: Any) -> Any:
-        """Where a cell does not come to its end, nbclient leaves a task behind, of which Python
-        warns on stderr.
+        """Cancel the tasks that nbclient leaves behind if a cell does not come to its end. Python
+        would warn of them on stderr.
         """
         try:
             return await super().async_execute_cell(*cell, **options)
@@ -93,8 +93,8 @@ class Client(NotebookClient):
         """Execute the notebook; how many claims the kernel has made, by its own count."""
         await self.async_execute(cleanup_kc=False)
         kernel: Any = self.kc
-        asked = kernel.execute("", silent=True, user_expressions={"made": MADE})
-        request = await ensure_async(asked)  # jupyter_client 8.0 gives a promise
+        sent = kernel.execute("", silent=True, user_expressions={"made": MADE})
+        request = await ensure_async(sent)  # jupyter_client 8.0 gives a promise
         reply: Any = await self.async_wait_for_reply(request, new_code_cell())
         made = reply["content"].get("user_expressions", {}).get("made", {})
         return int(made["data"]["text/plain"]) if made.get("status") == "ok" else 0

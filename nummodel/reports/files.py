@@ -61,7 +61,7 @@ def refuse_foreign(path: Path) -> None:
 
 
 def prepare(folder: Path) -> None:
-    """Make the folder, see whether it can be written, remove parts that killed reports left."""
+    """Make the folder, check that it can be written, remove the parts of killed reports."""
     import psutil
 
     folder.mkdir(parents=True, exist_ok=True)

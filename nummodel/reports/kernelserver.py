@@ -35,9 +35,9 @@ def serve(orders: socket.socket, warm: bool) -> None:
     os.environ.setdefault("MPLBACKEND", "module://matplotlib_inline.backend_inline")
     ours = (module.name for module in walk_packages(nummodel.__path__, "nummodel."))
     for name in ["ipykernel.kernelapp", *([*LIBRARIES.split(), *ours] if warm else [])]:
-        with suppress(Exception):  # whoever needs it will hear of it
+        with suppress(Exception):  # a notebook that needs it will say so
             import_module(name)
-    # What a kernel has started stays below this process, whatever session or parent it leaves.
+    # Processes that kernels start stay below this process, also without their session or parent.
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
     gc.freeze()  # else collecting garbage would copy into each kernel what all of them share
     own = os.getpid()
@@ -51,7 +51,7 @@ def serve(orders: socket.socket, warm: bool) -> None:
             if os.fork() == 0:
                 orders.close()
                 return become_kernel(order, own)
-    with suppress(ChildProcessError):  # until nothing is left to wait for
+    with suppress(ChildProcessError):  # until there is no child to wait for
         while True:
             for process in psutil.Process().children(recursive=True):
                 with suppress(psutil.NoSuchProcess):
@@ -86,7 +86,7 @@ def become_kernel(order: socket.socket, server: int) -> None:
         with order, order.makefile("rw") as lines:
             arguments, folder, environment = json.loads(lines.readline())
             lines.write(f"{os.getpid()}\n")
-    except (ConnectionError, ValueError):  # nobody waits for this kernel any more
+    except (ConnectionError, ValueError):  # no command waits for this kernel any more
         return
     os.environ.clear()
     os.environ.update(environment)

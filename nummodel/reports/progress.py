@@ -22,7 +22,7 @@ SHARE = 0.05  # of the time may be spent on writing these indexes
 
 
 class Progress:
-    """Tells how far the runs are, and keeps their outcomes and the index up to date."""
+    """Says how far the runs are, and keeps their outcomes and the index up to date."""
 
     def __init__(self, outcomes: dict[Run, Outcome], folder: Path, jobs: int, doing: str) -> None:
         from tqdm import tqdm
@@ -56,14 +56,14 @@ class Progress:
         state, start = [outcome.status for outcome in self.outcomes.values()], perf_counter()
         if state == self.indexed or start < self.due:
             return
-        # Whatever fails here, the runs go on. If it fails at the end as well, that is told.
+        # If this fails, the runs go on. If it fails at the end as well, the command says so.
         with suppress(Exception):
             summarise(list(self.outcomes.values()), self.folder)
         end = perf_counter()
         self.indexed, self.due = state, end + max(PAUSE, (end - start) / SHARE)
 
     def end(self, run: Run, outcome: Outcome) -> None:
-        """Take the outcome of a run, and tell it in a line."""
+        """Take the outcome of a run, and say it in a line."""
         self.outcomes[run] = outcome
         message = outcome.error.partition("\n")[0] or f"executed in {outcome.seconds:.1f} s"
         running, total = self._running(), len(self.outcomes)
@@ -75,7 +75,7 @@ class Progress:
         self.bar.update()
 
     def _running(self) -> str:
-        """Mark the runs that are under way, the first that are not done, and name them."""
+        """Mark the runs that are running (the first of the unfinished ones), and name them."""
         runs = self.unfinished[: self.jobs]
         for run in runs:
             self.outcomes[run] = replace(self.outcomes[run], unfinished="running")

@@ -112,7 +112,7 @@ def _all(work: Callable[[Run], Outcome], progress: Progress, jobs: int, stopped:
 
 @contextmanager
 def _stopping(stopped: Event) -> Iterator[None]:
-    """Within, Ctrl-C, SIGTERM and SIGHUP only set `stopped`, at whatever moment they come."""
+    """Within, Ctrl-C, SIGTERM and SIGHUP only set `stopped`."""
     before = {}
     if current_thread() is main_thread():  # no other may set what signals do
         for name in ("SIGINT", "SIGTERM", "SIGHUP"):
@@ -142,7 +142,7 @@ def keep(outcome: Outcome, folder: Path, kinds: Iterable[str] = BOTH) -> Outcome
 
 
 def finished(run: Run, folder: Path) -> Outcome | None:
-    """What an earlier report left of this very run, if it ran to its end and has its page."""
+    """The outcome of this run in an earlier report, if it ran to its end and has its page."""
     if not (folder / f"{run.name}.html").exists():
         return None
     try:
@@ -151,12 +151,12 @@ def finished(run: Run, folder: Path) -> Outcome | None:
         if stamp["error"] or stamp["key"] != run.key:
             return None
         return _indexed(Outcome(run, notebook, stamp["seconds"], "", kept=True))
-    except Exception:  # none of ours, of an older version, or damaged in whatever way
+    except Exception:  # not a report's, of an older version, or damaged
         return None
 
 
 def reuse_run(run: Run, folder: Path) -> Outcome:
-    """The outcome of a run that an earlier report left in `folder`, with a new page."""
+    """The outcome of a run in an earlier report, with a new page."""
     executed = folder / f"{run.name}.ipynb"
     notebook = read(executed if executed.exists() else run.notebook)
     stamp = notebook.metadata.get(STAMP, {}) if executed.exists() else {}
@@ -175,7 +175,7 @@ def _outcome(future: Future, before: Outcome) -> Outcome:
     """What a worker returned; a run whose files could not be written is a failed one."""
     try:
         return future.result()
-    except Exception as failure:  # whatever it is, the other runs go on
+    except Exception as failure:  # of any kind: the other runs go on
         return replace(before, unfinished="", error=f"{type(failure).__name__}: {failure}")
 
 

@@ -43,7 +43,7 @@ def read(path: str | Path) -> Cells:
         raise InputError(f"{path}: not text, expected a CSV file in UTF-8")
     if len(text) > LARGEST:
         raise InputError(f"{path}: more than {LARGEST:,} characters, expected rows of a fit only")
-    # Excel begins with "sep=;" where somebody told it what parts cells.
+    # Excel may name the delimiter in a first line such as "sep=;".
     lines = ["" if line.startswith(("#", "sep=")) else line for line in text.splitlines()]
     header = next((line for line in lines if line.strip()), "")
     delimiter = max(",;\t", key=re.sub('"[^"]*"?', "", header).count)
@@ -80,7 +80,7 @@ def read(path: str | Path) -> Cells:
 
 
 def numbers(cells: Cells, column: str, path: str | Path, positive: bool) -> np.ndarray:
-    """One column of `read` as floats: finite and, if asked, positive. Raises InputError."""
+    """One column of `read` as floats: finite, and positive if `positive`. Raises InputError."""
     values = []
     points_part = _points_part(cells[column].values())
     for line, cell in cells[column].items():
