@@ -27,7 +27,7 @@ from scipy.stats import f as F
 from tqdm import tqdm
 
 from nummodel.fits import Fit, _profile, fit
-from nummodel.fits._leastsquares import descend
+from nummodel.fits._leastsquares import Batch, descend
 from nummodel.models import scaling
 from nummodel.models.scaling import LAWS
 from nummodel.nomenclature import quantity
@@ -76,8 +76,8 @@ def cell(seed: int, replicates: int, at: tuple) -> list[tuple]:
     # Searched from one place for all truths, as a user would who knows none.
     begin = {"X1": abs(X[:, 0]) / N[0], "sigma": np.full(count, 0.05), "kappa": 1e-3}
     start = np.column_stack([np.broadcast_to(begin[q], count) for q in base.free])
-    best = descend(law, base.free, {"N": N}, X, w, base.log, None, 0, start)
-    begin = _profile.begin(law, dict(zip(base.free, best.estimate.T, strict=True)))
+    best = descend(Batch(law, base.free, {"N": N}, X, w, base.log), None, 0, start)
+    begin = dict(zip(base.free, best.estimate.T, strict=True))
     near = any(d < 3 for d in _standard_errors(base, spread, true))
     threshold = F.ppf(0.95, 1, base.dof)
     rows = []
@@ -86,8 +86,8 @@ def cell(seed: int, replicates: int, at: tuple) -> list[tuple]:
 
         def left(rows, grid, target=target, held=held):
             known = {"N": N} | {q: np.full((len(rows), 1), v) for q, v in held.items()}
-            start = {q: np.broadcast_to(v, count)[rows] for q, v in begin.items()}
-            return _profile.squares(target, known, X[rows], w[rows], base.log, start, grid)
+            start = {q: v[rows] for q, v in begin.items()}
+            return _profile.squares(base, target, known, X[rows], w[rows], start, grid)
 
         limit = best.rss * (1 + threshold / base.dof)
         covered = left(np.arange(count), False) <= limit
@@ -127,7 +127,8 @@ def _held(base: Fit, asked: str, value: float, N: np.ndarray) -> tuple[_profile.
         target = _profile.height(base, np.array([_loads(N)[asked]]))
     else:
         target = _profile.of(base, asked)
-    return target, {target.name: value} | {q: float(v[0]) for q, v in target.given.items()}
+    loads = {} if target.loads is None else {"N0": float(target.loads[0])}
+    return target, {target.name: value} | loads
 
 
 def _standard_errors(base: Fit, spread: np.ndarray, true: dict) -> list[float]:

@@ -23,10 +23,10 @@ from sidebyside import (
     versions,
 )
 
-from nummodel import study
 from nummodel.fits import fit
 from nummodel.models import queueing, scaling
 from nummodel.models.networks import Solution, queue, solve
+from nummodel.records import columns
 
 #: Of a million waits, those that are left to tools that take them one at a time.
 SAMPLE = 1000
@@ -72,7 +72,7 @@ def works() -> list[Work]:
 
 def fits() -> list[Work]:
     """The USL fitted to 7 points, alone and with intervals of its three estimates."""
-    points, law = study.read("specsdm91"), scaling.usl_throughput
+    points, law = columns.read("specsdm91"), scaling.usl_throughput
 
     def ours():
         return fit(law, {"N": points.N, "X": points.X})

@@ -10,7 +10,7 @@ import click
 import numpy as np
 from scipy.stats import f as F
 
-from nummodel.fits._leastsquares import descend, grid
+from nummodel.fits._leastsquares import Batch, axes, descend
 from nummodel.models.scaling import LAWS
 
 GRIDS = {
@@ -31,8 +31,9 @@ TIMES = (1, 2, 10, 100)
 
 def fitted(law, N, X, start):
     """The estimates of each row of X, and what they leave, from `start` and from a coarse grid."""
-    points = grid(law, law.quantities[1:], {"N": N}, X[0])
-    return descend(law, law.quantities[1:], {"N": N}, X, np.ones(len(N)), True, points, 3, start)
+    free = law.quantities[1:]
+    batch = Batch(law, free, {"N": N}, X, np.ones(len(N)), log=True)
+    return descend(batch, axes(law, free, {"N": N}, X[0]), 3, start)
 
 
 def covered(random, count: int, name: str, truth: dict, N, noise: float) -> list[float]:

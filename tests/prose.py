@@ -39,7 +39,7 @@ NAMES = re.compile(
 BELOW = re.compile(r"\b(?:low|lower|less|fewer|below|fell|falls)\b")
 NAMED = re.compile(r"\d+(?:\.\d+)*")
 #: Code, formulas, the targets of other links, and the numbers of a list.
-ASIDE = re.compile(r"`[^`]*`|\$[^$]*\$|\]\([^)]*\)|^\d+\. ", re.M)
+ASIDE = re.compile(r"`[^`]*`|\$\$[^$]*\$\$|\$[^$]*\$|\]\([^)]*\)|^\d+\. ", re.M)
 
 
 class Figure(NamedTuple):
@@ -155,7 +155,10 @@ def expresses(text: str, name: str, value: Any) -> bool:
 def parts_of(value: Any) -> list[float]:
     """The numbers of a value: of an interval its ends, of a text whatever it has."""
     if isinstance(value, str):
-        return [figure.value for figure in figures(value)]
+        try:
+            return [float(value)]  # a parameter's default, as 5e-3
+        except ValueError:
+            return [figure.value for figure in figures(value)]
     ends = value if isinstance(value, list) else [value]
     return [float(end) for end in ends if isinstance(end, (int, float)) and end is not None]
 

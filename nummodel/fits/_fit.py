@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from nummodel.arguments import valid
 from nummodel.fits import _peaks, _profile
-from nummodel.fits._leastsquares import in_unit, search, solve, unit_of
-from nummodel.fits._problem import Solved, check_start, problem
+from nummodel.fits._leastsquares import Batch, in_unit, search, solve, unit_of
+from nummodel.fits._problem import Solved, problem
 from nummodel.formula import Formula
 from nummodel.nomenclature import quantity
 
@@ -54,11 +55,14 @@ def fit(
     ValueError for figures that are not finite or not positive where they have to be, columns of
     different lengths, and known quantities that the law lacks or that are out of range.
     """
-    told = problem(law, data, weights, resolution, times, known)
+    checked = problem(law, data, weights, resolution, times, known)
     if start is not None:
-        check_start(start, told.free)
-    asked = {field.name: getattr(told, field.name) for field in fields(told)}
-    return Fit(**asked, estimate=search(told, start), local=start is not None)
+        if set(start) != set(checked.free):
+            names, expected = ", ".join(start), ", ".join(checked.free)
+            raise ValueError(f"fit: start has {names}, expected {expected}")
+        valid(start, whole=())
+    given = {field.name: getattr(checked, field.name) for field in fields(checked)}
+    return Fit(**given, estimate=search(checked, start), local=start is not None)
 
 
 class Estimate(NamedTuple):
@@ -96,21 +100,13 @@ class Fit(Solved):
         spare. Raises ValueError for what the law lacks, and for an X_max that hangs on two
         estimates none of which is a scale.
         """
-        if name == "N_opt" and len(shapes := _peaks.shapes(self)) == 1:
-            low, high = np.minimum(self.interval(shapes[0], level), 1e30)
-            tried = low + np.linspace(0, 1, 17) * (high - low)  # it may go up and down
-            moved = [replace(self, estimate=self.estimate | {shapes[0]: v}) for v in tried]
-            found = [_peaks.peak(fit) for fit in moved]
-            return min(found), max(found)
-        if name not in self.free and name != "N_opt":
-            asked = _profile.derived(self, name)
-            used = [n for n in asked.quantities if n in self.free]
-            if len(used) == 1:  # it goes up or down with the only estimate that it takes
-                found = [
-                    asked.at(self.values | {used[0]: e}) for e in self.interval(used[0], level)
-                ]
-                found = [max(quantity(name).low, np.inf if np.isnan(v) else v) for v in found]
-                return min(found), max(found)
+        movers = _profile.movers(self, name)
+        if len(movers) == 1:  # what follows one estimate alone, and may go up and down with it
+            low, high = np.minimum(self.interval(movers[0], level), 1e30)
+            values = np.linspace(low, high, 17)[: None if low <= high else 0]
+            moved = [replace(self, estimate=self.estimate | {movers[0]: v}) for v in values]
+            ends = [max(_peaks.top(fit)[name == "X_max"], 0.0) for fit in moved]
+            return min(ends, default=np.nan), max(ends, default=np.nan)
         low, high = _profile.interval(self, _profile.of(self, name), level)
         return float(low[0]), float(high[0])
 
@@ -275,10 +271,9 @@ def refit(base: Fit, X: np.ndarray, times: Any = 1.0) -> np.ndarray:
 
     `times` is how often each measurement counts.
     """
-    unit = unit_of(base.law, base.X)
-    scaled = in_unit(base.law, base.values, unit)
-    start = np.array([scaled[n] for n in base.free])
-    known = {n: np.atleast_1d(scaled[n]) for n in base.known} | {base.law.quantities[0]: base.N}
-    w = times * base.times * ((X / unit) ** -2.0 if base.weights == "relative" else 1.0)
-    found = solve(base.law, base.free, known, X / unit, w, start, base.log).estimate
-    return found * [unit if base.law.is_scale(n) else 1.0 for n in base.free]
+    law, unit = base.law, unit_of(base.law, base.X)
+    X, known, start = X / unit, in_unit(law, base.given, unit), in_unit(law, base.estimate, unit)
+    w = times * base.times * (X**-2.0 if base.weights == "relative" else 1.0)
+    batch = Batch(law, base.free, known, X, w, base.log)
+    found = solve(batch, np.array([start[n] for n in base.free])).estimate
+    return found * [unit if law.is_scale(n) else 1.0 for n in base.free]

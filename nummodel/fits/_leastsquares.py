@@ -16,145 +16,243 @@ from nummodel.formula import Formula
 from nummodel.nomenclature import quantity
 
 
+class Batch(NamedTuple):
+    """Problems of one law with the same free quantities, solved together: minimise the sum of
+    w (X - law)^2 or, if `log`, of w (ln X - ln law)^2.
+
+    `X` has a row for each problem. The weights `w`, and what is `known`, the load among it, have as
+    many rows, or are the same for all problems.
+    """
+
+    law: Formula
+    free: tuple[str, ...]
+    known: Mapping[str, np.ndarray]
+    X: np.ndarray
+    w: np.ndarray
+    log: bool = False
+
+
 class Solution(NamedTuple):
-    """Estimates, one row a problem and one column a free quantity, and weighted squares left."""
+    """Estimates, a row for each problem and a column for each free quantity, and the residual sum
+    of squares of each problem.
+    """
 
     estimate: np.ndarray
     rss: np.ndarray
 
 
-def solve(
-    law: Formula,
-    free: tuple[str, ...],
-    known: Mapping[str, np.ndarray],
-    X: np.ndarray,
-    w: np.ndarray,
-    start: np.ndarray,
-    log: bool = False,
-    tolerance: float = 1e-10,
-) -> Solution:
-    """Minimise sum(w (X - law)^2) or, if `log`, sum(w (ln X - ln law)^2), problem by problem.
+def solve(batch: Batch, start: np.ndarray, tolerance: float = 1e-10) -> Solution:
+    """The minimum of each problem that `start`, a row of free quantities for each or one for all,
+    leads to. Every estimate keeps to the range of its quantity, ends included.
 
-    `X` has a row for each problem; `w`, `start` and what `known` holds (the load among it) have a
-    shape that fits those rows. Every estimate keeps to the range of its quantity, ends included.
-    It ends with a step of `tolerance` in units of the errors that are left.
+    The search stops when a step is below `tolerance` times the norm of the residuals.
     """
-    X = np.log(X) if log else X
-    rows = len(X)
-    root_w = np.broadcast_to(np.sqrt(w), X.shape)
-    low, high = (np.array([[getattr(quantity(n), end)] for n in free]) for end in ("low", "high"))
-    given = {n: np.broadcast_to(v, (rows, np.shape(v)[-1])) for n, v in known.items()}
-    pairs = [(i, j) for i in range(len(free)) for j in range(i + 1)]
+    law, free, known, X, w, log = batch
+    rows, count = len(X), len(free)
+    measured, root_w = np.log(X) if log else X, np.broadcast_to(np.sqrt(w), X.shape)
+    known = {n: np.broadcast_to(v, (rows, v.shape[-1])) for n, v in known.items()}
+    pairs = [(i, j) for i in range(count) for j in range(i + 1)]
 
-    def squares(p, at):
-        """Squares left, half their gradient, half their Hessian by pairs: what the slopes make of
-        it, and what the second derivatives add.
+    def expansion(p, at):
+        """At values `p` of the problems `at`: the residual sum of squares, half its gradient, and
+        half the lower triangle of its Hessian in two parts, which the slopes and the second
+        derivatives of the law make.
         """
-        values = {n: v[at] for n, v in given.items()}
+        values = {n: v[at] for n, v in known.items()}
         values |= {n: q[:, None] for n, q in zip(free, p, strict=True)}
-        value, *found = law.jet(free, second=True)(**values)
+        value, *derivatives = law.jet(free, second=True)(**values)
         unit = root_w[at] / value if log else root_w[at]
-        J, bends = [unit * d for d in found[: len(free)]], [unit * d for d in found[len(free) :]]
-        r = root_w[at] * ((np.log(value) if log else value) - X[at])
-        if log:  # as d2(ln f) = d2(f) / f - d(ln f) d(ln f)
-            relative = [slope / value for slope in found]
-            bends = [b - J[i] * relative[j] for b, (i, j) in zip(bends, pairs, strict=True)]
-        slopes = np.array([_dot(J[i], J[j]) for i, j in pairs])
-        added = np.array([_dot(bend, r) for bend in bends])
-        return _dot(r, r), np.array([_dot(slope, r) for slope in J]), slopes, added
+        slopes, bends = [unit * d for d in derivatives[:count]], derivatives[count:]
+        residual = root_w[at] * ((np.log(value) if log else value) - measured[at])
+        gradient = np.array([_dot(slope, residual) for slope in slopes])
+        hessian = np.zeros((2, count, count, len(at)))
+        for (i, j), bend in zip(pairs, bends, strict=True):
+            bend = unit * bend
+            if log:  # as d2(ln f) = d2(f) / f - d(ln f) d(ln f)
+                bend = bend - slopes[i] * (derivatives[j] / value)
+            hessian[:, i, j] = _dot(slopes[i], slopes[j]), _dot(bend, residual)
+        return _dot(residual, residual), gradient, hessian
 
-    left = np.arange(rows)  # the problems that are not solved yet
-    if not free:
-        with np.errstate(all="ignore"):
-            return Solution(np.empty((rows, 0)), squares(np.empty((0, rows)), left)[0])
-    # Quantities come first and problems second, so that each step works on whole rows.
-    p = np.clip(np.broadcast_to(start, (rows, len(free))).T.astype(float), low, high)
+    unsolved = np.arange(rows)
+    # Quantities come first and problems last, so that each step works on whole rows.
+    p = np.broadcast_to(start, (rows, count)).T.astype(float)
     best, least = p.copy(), np.empty(rows)
     with np.errstate(all="ignore"):
-        rss, *shape = squares(p, left)
+        if not free:
+            return Solution(best.T, expansion(p, unsolved)[0])
+        low, high = np.array([quantity(n)[3:] for n in free]).T[:, :, None]
+        p = np.clip(p, low, high)
+        rss, gradient, hessian = expansion(p, unsolved)
         damping = np.full(rows, 1e-4)
-        rounding = 1e-14 * np.sqrt(_dot(root_w * X, root_w * X))
+        rounding = 1e-14 * np.sqrt(_dot(root_w * measured, root_w * measured))
         for _ in range(200):
-            step, length = _step(p, shape, damping, low, high)
-            new_rss, *new = squares(p + step, left)
+            step, length = _step(p, gradient, hessian, damping, low, high)
+            new_rss, new_gradient, new_hessian = expansion(p + step, unsolved)
             better = new_rss <= rss * (1 + 1e-13)
-            end = (length <= tolerance * np.sqrt(rss) + rounding[left]) | (damping > 1e15)
+            end = (length <= tolerance * np.sqrt(rss) + rounding[unsolved]) | (damping > 1e15)
             p = np.where(better, p + step, p)
             rss = np.where(better, new_rss, rss)
-            shape = [np.where(better, now, old) for now, old in zip(new, shape, strict=True)]
-            damping = np.where(
-                better, np.maximum(damping / 20, 1e-13), 10 * np.maximum(damping, 1e-7)
-            )
+            gradient = np.where(better, new_gradient, gradient)
+            hessian = np.where(better, new_hessian, hessian)
+            smaller, larger = np.maximum(damping / 20, 1e-13), 10 * np.maximum(damping, 1e-7)
+            damping = np.where(better, smaller, larger)
             if end.any():
-                best[:, left[end]], least[left[end]] = p[:, end], rss[end]
+                best[:, unsolved[end]], least[unsolved[end]] = p[:, end], rss[end]
                 on = np.flatnonzero(~end)
-                left, p, rss, damping = left[on], p[:, on], rss[on], damping[on]
-                shape = [part[:, on] for part in shape]
-            if not len(left):
+                unsolved, p, rss, damping = unsolved[on], p[:, on], rss[on], damping[on]
+                gradient, hessian = gradient[:, on], hessian[..., on]
+            if not len(unsolved):
                 break
-        best[:, left], least[left] = p, rss
+        best[:, unsolved], least[unsolved] = p, rss
     return Solution(best.T, np.where(np.isfinite(least), least, np.inf))
 
 
+def _step(p, gradient, hessian, damping, low, high) -> tuple[np.ndarray, np.ndarray]:
+    """The damped step that stays within bounds, and its length in the unit of the residuals."""
+    from_slopes, from_bends = hessian
+    one = np.eye(len(p))[:, :, None]
+    diagonal = np.einsum("iib->ib", from_slopes)
+    # A quantity on a bound, with the slope pushing outwards, stays where it is.
+    held = np.where(gradient > 0, p <= low, p >= high)
+    held |= ~(diagonal > 0) | ~np.isfinite(gradient)
+    scale = np.sqrt(np.where(held, 1.0, diagonal))
+
+    def to_least(hessian):
+        A = np.where(held[:, None] | held, one, hessian / scale[:, None] / scale) + damping * one
+        return -_solved(A, np.where(held, 0.0, gradient / scale)) / scale
+
+    step = to_least(from_slopes + from_bends)
+    no_minimum = ~np.isfinite(step).all(axis=0)  # the slopes alone always have one
+    if no_minimum.any():
+        step[:, no_minimum] = to_least(from_slopes)[:, no_minimum]
+    step = np.clip(p + np.where(np.isfinite(step), step, 0.0), low, high) - p
+    return step, np.sqrt(np.sum((scale * step) ** 2, axis=0))
+
+
+def _solved(A: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Solutions of many small positive definite systems, by Cholesky's factors.
+
+    `A[i, j]`, i >= j, and `b[i]` hold an entry of all systems each. LAPACK would take them one by
+    one.
+    """
+    n, L, x = len(b), np.zeros_like(A), b.copy()
+    for i in range(n):
+        for j in range(i + 1):
+            rest = A[i, j] - sum(L[i, k] * L[j, k] for k in range(j))
+            L[i, j] = np.sqrt(rest) if i == j else rest / L[j, j]
+    for i in range(n):
+        x[i] = (x[i] - sum(L[i, k] * x[k] for k in range(i))) / L[i, i]
+    for i in reversed(range(n)):
+        x[i] = (x[i] - sum(L[k, i] * x[k] for k in range(i + 1, n))) / L[i, i]
+    return x
+
+
+def _dot(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return np.einsum("bn,bn->b", a, b)
+
+
 def search(problem: Problem, start: Mapping[str, float] | None = None) -> dict[str, float]:
-    """The estimates of a problem: the best of the minima that the best points of a coarse grid
+    """The estimates of a problem: the best of the minima that the best points of a coarse mesh
     lead to, or the one that `start` leads to. Raises ValueError if the law is finite nowhere in the
     allowed ranges.
     """
-    law, free, w, log = problem.law, problem.free, problem.w, problem.log
-    unit = unit_of(law, problem.X)
-    X, load = problem.X / unit, law.quantities[0]
-    given = in_unit(law, problem.given, unit) | {load: problem.N}
+    law, free, unit = problem.law, problem.free, unit_of(problem.law, problem.X)
+    X, known = problem.X / unit, in_unit(law, problem.given, unit)
+    batch = Batch(law, free, known, X[None], problem.w, problem.log)
     if start is None:
-        found = descend(law, free, given, X[None], w, log, grid(law, free, given, X), count=4)
+        found = descend(batch, axes(law, free, known, X), count=4)
     else:
-        scaled = in_unit(law, start, unit)
-        found = solve(law, free, given, X[None], w, np.array([scaled[n] for n in free]), log)
-    values, least = found.estimate[0], found.rss[0]
-    if not np.isfinite(least):
+        found = solve(batch, np.array([in_unit(law, start, unit)[n] for n in free]))
+    values, rss = found.estimate[0], found.rss[0]
+    if not np.isfinite(rss):
         raise ValueError(f"no allowed values of {', '.join(free)} give finite {law.result}")
     # What differs from a bound by rounding alone is on it.
-    allowance = least * (1 + 1e-12) + rounding(X, w, log)
+    allowance = rss * (1 + 1e-12) + rounding(X, problem.w, problem.log)
     for i, name in enumerate(free):
         for bound in quantity(name)[3:]:
             if law.is_scale(name) or not np.isfinite(bound) or values[i] == bound:
                 continue
-            rest = tuple(n for n in free if n != name)
-            fixed = given | {name: np.array([bound])}
-            held = solve(law, rest, fixed, X[None], w, np.delete(values, i), log)
-            if held.rss[0] <= allowance:
-                values = np.insert(held.estimate[0], i, bound)
-    return {
-        n: float(v) for n, v in in_unit(law, dict(zip(free, values, strict=True)), 1 / unit).items()
-    }
+            others = tuple(n for n in free if n != name)
+            held = batch._replace(free=others, known=known | {name: np.array([bound])})
+            on_bound = solve(held, np.delete(values, i))
+            if on_bound.rss[0] <= allowance:
+                values = np.insert(on_bound.estimate[0], i, bound)
+    estimate = in_unit(law, dict(zip(free, values, strict=True)), 1 / unit)
+    return {n: float(value) for n, value in estimate.items()}
 
 
-def grid(law: Formula, free: tuple[str, ...], given: Mapping[str, Any], X) -> dict[str, np.ndarray]:
-    """A coarse mesh over the quantities that shape the curve: from what moves none of the points by
-    more than a thousandth to what moves each of them a thousandfold, by half decades; and both ends
-    of their ranges. Where slopes do not tell, a thousandth to the thousandfold of what was measured
-    in that unit.
+def unit_of(law: Formula, X: np.ndarray) -> float:
+    """What X is measured in for a search, so that its unit makes no difference: its size, if the
+    law has a factor that can take it.
     """
-    shapes = tuple(n for n in free if not law.is_scale(n))
-    lowest = {n: np.float64(quantity(n).low) for n in shapes}
-    some = dict(given) | {n: np.ones(1) for n in free if law.is_scale(n)} | lowest
-    slopes: Any = ()
-    if shapes:
-        with np.errstate(all="ignore"):
-            slopes = np.abs(law.gradient(shapes)(**some) / law.unchecked(**some)[:, None])
-    axes = []
-    for name, slope in zip(shapes, np.transpose(slopes), strict=True):
+    return np.abs(X).max() if scale_of(law, law.quantities[1:]) else 1.0
+
+
+def in_unit(law: Formula, values: Mapping[str, Any], unit: float) -> dict[str, Any]:
+    """Values of a law's quantities when X is measured in units of `unit`."""
+    scales = [n for n in law.quantities[1:] if law.is_scale(n)]
+    return {n: v / unit if n in scales else v for n, v in values.items()}
+
+
+def scale_of(law: Formula, free: tuple[str, ...]) -> str | None:
+    """The first of the free quantities that the law is a multiple of."""
+    return next((n for n in free if law.is_scale(n)), None)
+
+
+def descend(
+    batch: Batch,
+    axes: Mapping[str, np.ndarray] | None,
+    count: int,
+    start: np.ndarray | None = None,
+    tolerance: float = 1e-10,
+) -> Solution:
+    """For each problem the best of the minima that its `start` and the `count` cheapest valleys of
+    a mesh with the `axes` lead to. Either may be None.
+    """
+    starts = [] if start is None else [start[:, None]]
+    if axes is not None and batch.free:
+        starts.append(_cheapest(batch, axes, count))
+    tried = np.concatenate(starts, axis=1)
+    rows, times, size = tried.shape
+    X, w = (np.repeat(np.broadcast_to(v, batch.X.shape), times, axis=0) for v in batch[3:5])
+    known = {n: np.repeat(v, times if v.ndim == 2 else 1, axis=0) for n, v in batch.known.items()}
+    tries = batch._replace(known=known, X=X, w=w)
+    estimate, rss = solve(tries, tried.reshape(rows * times, size), tolerance)
+    best = np.arange(rows) * times + np.argmin(rss.reshape(rows, times), axis=1)
+    return Solution(estimate[best], rss[best])
+
+
+def axes(
+    law: Formula, free: tuple[str, ...], given: Mapping[str, Any], X: np.ndarray
+) -> dict[str, np.ndarray]:
+    """Values of each free quantity from which a search may begin, by half decades: from what moves
+    none of the points by more than a thousandth to what moves each of them a thousandfold; and both
+    ends of its range. Where slopes do not tell, a thousandth to the thousandfold of what was
+    measured in that unit.
+    """
+    values = {n: np.ones(1) if law.is_scale(n) else np.float64(quantity(n).low) for n in free}
+    with np.errstate(all="ignore"):
+        value, *slopes = law.jet(free)(**dict(given) | values)
+        relative = {n: np.abs(slope / value) for n, slope in zip(free, slopes, strict=True)}
+    found = {}
+    for name, slope in relative.items():
         low, high = quantity(name)[3:]
         moved = slope[np.isfinite(slope) & (slope > 0)]
-        if not len(moved):  # as where a curve vanishes there
+        if not len(moved) or law.is_scale(name):  # as where a curve vanishes there
             moved = 1 / _sizes(law, name, given[law.quantities[0]], X)
         first, last = 1e-3 / moved.max(), min(1e3 / moved.min(), high - low)
         count = np.clip(round(2 * np.log10(last / first)), 1, 60)  # loads may span any decades
         steps = np.geomspace(first, last, 1 + count)
         mirrored = high - steps[(steps >= 1e-3 * last) & (steps < last / 2)]
-        axes.append(np.concatenate([[low], low + steps, mirrored[::-1] if high < np.inf else []]))
-        axes[-1].sort()
-    return dict(zip(shapes, np.meshgrid(*axes, indexing="ij"), strict=True))
+        ends = mirrored if high < np.inf else []
+        found[name] = np.sort(np.concatenate([[low], low + steps, ends]))
+    return found
+
+
+def mesh(axes: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The points of the mesh with these axes, in one row each."""
+    points = np.meshgrid(*axes.values(), indexing="ij")
+    return {n: p.ravel() for n, p in zip(axes, points, strict=True)}
 
 
 def _sizes(law: Formula, name: str, N: np.ndarray, X: np.ndarray) -> np.ndarray:
@@ -170,46 +268,28 @@ def _sizes(law: Formula, name: str, N: np.ndarray, X: np.ndarray) -> np.ndarray:
     return np.array([1.0, N.max() ** -2.0])
 
 
-def descend(
-    law: Formula, free, given, X, w, log: bool, points, count: int, here=None, tolerance=1e-10
-) -> Solution:
-    """For each row of X the best of the minima that the `count` cheapest valleys of a mesh of
-    `points` lead to, and `here`, a row of free quantities for each row of X. Either may be None.
+def _cheapest(batch: Batch, axes: Mapping[str, np.ndarray], count: int) -> np.ndarray:
+    """The `count` points of a mesh with the least residual sum of squares, of those with less than
+    their neighbours in the mesh; an array by problem, point and free quantity. The scale of the law
+    follows in closed form.
     """
-    rows, size = len(X), len(free)
-    begin = [] if here is None else [here[:, None]]
-    begin += [] if points is None else [_cheapest(law, free, given, points, X, w, log, count)]
-    times = sum(part.shape[1] for part in begin)
-    X, w = (np.repeat(np.broadcast_to(v, X.shape), times, axis=0) for v in (X, w))
-    given = {n: np.repeat(v, times, axis=0) if np.ndim(v) == 2 else v for n, v in given.items()}
-    start = np.concatenate(begin, axis=1).reshape(rows * times, size)
-    found = solve(law, free, given, X, w, start, log, tolerance)
-    rss = found.rss.reshape(rows, times)
-    best = np.arange(rows) * times + np.argmin(rss, axis=1)
-    return Solution(found.estimate[best], found.rss[best])
-
-
-def _cheapest(law: Formula, free, given, points, X, w, log: bool, count: int) -> np.ndarray:
-    """The `count` of the points that leave the least squares, of those that leave less than their
-    neighbours in the mesh; an array by row of X, point and free quantity. A scale among these is
-    found in closed form.
-    """
-    # Where to begin is as well seen from some of many measurements; the last may be a new one.
+    law, free, known, X, w, log = batch
     part = max(1, X.shape[1] // 64)
-    if part > 1:
+    if part > 1:  # some of many measurements show as well where to begin; the last may be new
         some = np.append(np.arange(0, X.shape[1] - 1, part), -1)
         w = np.broadcast_to(w, X.shape)[:, some] * np.where(some < 0, 1, part)
-        given = {n: v[..., some] if v.shape[-1] == X.shape[1] else v for n, v in given.items()}
+        known = {n: v[..., some] if v.shape[-1] == X.shape[1] else v for n, v in known.items()}
         X = X[:, some]
-    scale = next((n for n in free if law.is_scale(n)), None)
-    shapes = [n for n in free if n != scale]
-    values = {n: np.atleast_2d(v)[:, None] for n, v in given.items()}
+    scale = scale_of(law, free)
+    axes = {n: axes[n] for n in free if n != scale}
+    points, shape = mesh(axes), tuple(map(len, axes.values()))
+    values = {n: np.atleast_2d(v)[:, None] for n, v in known.items()}
     values |= {scale: np.ones(1)} if scale else {}
     X, w = X[:, None], np.atleast_2d(w)[:, None]
 
     def misfit(part):
-        """Squares left at some of the points, and the scale of each."""
-        curve = law.unchecked(**values, **{n: points[n].ravel()[part, None] for n in shapes})
+        """The residual sums of squares at some of the points, and the scale of each."""
+        curve = law.unchecked(**values, **{n: p[part, None] for n, p in points.items()})
         with np.errstate(all="ignore"):
             if log:
                 errors = np.log(X / curve)
@@ -220,88 +300,24 @@ def _cheapest(law: Formula, free, given, points, X, w, log: bool, count: int) ->
             size = fit if scale else np.ones(1)
             return np.sum(w * (size[..., None] * curve - X) ** 2, axis=-1), size
 
-    mesh = points[shapes[0]].shape if shapes else (1,)
     step = max(1, 10**6 // X.size)  # so that what is computed at a time stays small
-    parts = [misfit(slice(i, i + step)) for i in range(0, prod(mesh), step)]
-    left = np.concatenate([rss for rss, _ in parts], axis=1)
-    left = np.where(np.isfinite(left), left, np.inf)
-    valley = _valleys(left.reshape(-1, *mesh)).reshape(left.shape)
-    best = np.argsort(np.where(valley, left, np.inf), axis=1)[:, :count]
-    found = {n: points[n].ravel()[best] for n in shapes}
+    parts = [misfit(slice(i, i + step)) for i in range(0, prod(shape), step)]
+    rss = np.concatenate([rss for rss, _ in parts], axis=1)
+    rss = np.where(np.isfinite(rss), rss, np.inf)
+    valley = _valleys(rss.reshape(-1, *shape)).reshape(rss.shape)
+    best = np.argsort(np.where(valley, rss, np.inf), axis=1)[:, :count]
+    found = {n: p[best] for n, p in points.items()}
     if scale:
         sizes = np.concatenate([size for _, size in parts], axis=1)
         found[scale] = np.take_along_axis(sizes, best, axis=1)
-    return np.stack([found[n] for n in free], axis=-1) if free else np.empty((len(X), 1, 0))
+    return np.array([found[n] for n in free]).transpose(1, 2, 0)
 
 
-def _valleys(left: np.ndarray) -> np.ndarray:
+def _valleys(height: np.ndarray) -> np.ndarray:
     """Which points of a mesh are no higher than their neighbours along each axis but the first."""
-    valley = np.ones(left.shape, dtype=bool)
-    for axis in range(1, left.ndim):
-        here, there = np.moveaxis(valley, axis, -1), np.moveaxis(left, axis, -1)
+    valley = np.ones(height.shape, dtype=bool)
+    for axis in range(1, height.ndim):
+        here, there = np.moveaxis(valley, axis, -1), np.moveaxis(height, axis, -1)
         here[..., 1:] &= there[..., 1:] <= there[..., :-1]
         here[..., :-1] &= there[..., :-1] <= there[..., 1:]
     return valley
-
-
-def unit_of(law: Formula, X: np.ndarray) -> float:
-    """What X is measured in for a search, so that its unit makes no difference: its size, if the
-    law has a factor that can take it.
-    """
-    return np.abs(X).max() if any(law.is_scale(n) for n in law.quantities) else 1.0
-
-
-def in_unit(law: Formula, values: Mapping[str, Any], unit: float) -> dict[str, Any]:
-    """Values of a law's quantities when X is measured in units of `unit`."""
-    return {n: v / unit if law.is_scale(n) else v for n, v in values.items()}
-
-
-def _step(p, shape, damping, low, high) -> tuple[np.ndarray, np.ndarray]:
-    """The damped step that stays within bounds, and its length in the unit of the errors."""
-    gradient, slopes, added = shape
-    count = len(p)
-    pairs = {(i, j): i * (i + 1) // 2 + j for i in range(count) for j in range(i + 1)}
-    diagonal = np.array([slopes[pairs[i, i]] for i in range(count)])
-    # A quantity on a bound, with the slope pushing outwards, stays where it is.
-    held = np.where(gradient > 0, p <= low, p >= high)
-    held |= ~(diagonal > 0) | ~np.isfinite(gradient)
-    scale = np.sqrt(np.where(held, 1.0, diagonal))
-
-    def to_least(hessian):
-        A = {
-            (i, j): np.where(held[i] | held[j], float(i == j), hessian[k] / scale[i] / scale[j])
-            for (i, j), k in pairs.items()
-        }
-        A |= {(i, i): A[i, i] + damping for i in range(count)}
-        return -_solved(A, np.where(held, 0.0, gradient / scale)) / scale
-
-    step = to_least(slopes + added)
-    turned = ~np.isfinite(step).all(axis=0)  # no minimum there: the slopes alone always have one
-    if turned.any():
-        step[:, turned] = to_least(slopes)[:, turned]
-    step = np.clip(p + np.where(np.isfinite(step), step, 0.0), low, high) - p
-    return step, np.sqrt(np.sum((scale * step) ** 2, axis=0))
-
-
-def _solved(A: dict, b: np.ndarray) -> np.ndarray:
-    """Solutions of many small positive definite systems, by Cholesky's factors.
-
-    `A[i, j]`, i >= j, and `b[i]` hold an entry of all systems each. LAPACK would take them one by
-    one.
-    """
-    n = len(b)
-    L: dict[tuple[int, int], np.ndarray] = {}
-    for i in range(n):
-        for j in range(i + 1):
-            rest = A[i, j] - sum(L[i, k] * L[j, k] for k in range(j))
-            L[i, j] = np.sqrt(rest) if i == j else rest / L[j, j]
-    x = b.copy()
-    for i in range(n):
-        x[i] = (x[i] - sum(L[i, k] * x[k] for k in range(i))) / L[i, i]
-    for i in reversed(range(n)):
-        x[i] = (x[i] - sum(L[k, i] * x[k] for k in range(i + 1, n))) / L[i, i]
-    return x
-
-
-def _dot(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    return np.einsum("bn,bn->b", a, b)

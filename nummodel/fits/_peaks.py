@@ -1,10 +1,8 @@
 """Where the curve of a fit is highest: by numbers, so of any law, solved by algebra or not."""
 
-from typing import Any
-
 import numpy as np
 
-from nummodel.fits._leastsquares import grid
+from nummodel.fits._leastsquares import axes, mesh
 from nummodel.fits._problem import Solved
 
 #: An end this many times beyond the estimate, or the measurements, is as good as infinite.
@@ -60,14 +58,21 @@ def peak(fit: Solved) -> float:
 
 
 def shapes(fit: Solved) -> tuple[str, ...]:
-    """The free quantities that may move the peak. Raises ValueError for a law that never falls."""
+    """The free quantities that may move the peak. Raises ValueError if there are none, or if the
+    law never falls.
+    """
     found = tuple(n for n in fit.free if not fit.law.is_scale(n))
-    if np.isinf(peak(fit)):
-        points = grid(fit.law, fit.law.quantities[1:], {"N": fit.N}, fit.X)
-        values: dict[str, Any] = {n: mesh.ravel()[:, None] for n, mesh in points.items()}
+    falls = np.isfinite(peak(fit))
+    if found and not falls:
+        names = tuple(n for n in fit.law.quantities[1:] if not fit.law.is_scale(n))
+        values = fit.values | {"N": fit.N}
+        points = mesh(axes(fit.law, names, values, fit.X))
         loads = fit.N.max() * np.array([1.0, 1e3, FAR])
-        X, slope = fit.law.jet(("N",))(**fit.values | values | {"N": loads})
+        X, slope = fit.law.jet(("N",))(
+            **values | {n: p[:, None] for n, p in points.items()} | {"N": loads}
+        )
         with np.errstate(all="ignore"):
-            if not found or not np.any(loads * slope / X < -1e-9):
-                raise ValueError(f"{fit.law.__name__} has no N_opt")  # type: ignore[attr-defined]
+            falls = np.any(loads * slope / X < -1e-9)
+    if not found or not falls:
+        raise ValueError(f"{fit.law.__name__} has no N_opt, or it is known")  # type: ignore[attr-defined]
     return found

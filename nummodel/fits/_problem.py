@@ -1,21 +1,19 @@
-"""Least squares before and after the search.
+"""Least squares before and after the search for estimates.
 
-A `Problem` is what the caller of a fit gives: the law, the measurements, their weights, and what is
-known. It has been checked. A `Solved` problem has the estimates as well; intervals and predictions
-are built on it.
+A `Problem` has the arguments of a fit, checked: the law, the measurements, their weights, and what
+is known. A `Solved` problem has the estimates as well; intervals and predictions are built on it.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from numbers import Real
 from typing import Any
 
 import numpy as np
 
+from nummodel.arguments import numbers, valid
 from nummodel.errors import InputError
 from nummodel.formula import Formula
-from nummodel.nomenclature import quantity, range_of
+from nummodel.nomenclature import quantity
 
 #: Ways in which the error of a measurement may depend on its size; an array is another.
 KINDS = ("absolute", "relative", "log")
@@ -23,8 +21,9 @@ KINDS = ("absolute", "relative", "log")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Problem:
-    """A law, its load and result, how often each point counts, the kind of weights, the half-width
-    of rounding of each result, what is left to estimate, and what is known: numbers, and columns.
+    """A law, the measured loads and results, how often each result counts, the kind of weights, the
+    half-width of the rounding of each result, the quantities to estimate, and the known quantities,
+    which are numbers or columns.
     """
 
     law: Formula
@@ -38,7 +37,7 @@ class Problem:
 
     @cached_property
     def given(self) -> dict[str, np.ndarray]:
-        """What a search of the estimates is told: the loads, and what is known."""
+        """The loads and the known quantities, as arrays."""
         known = {n: np.atleast_1d(v) for n, v in self.known.items()}
         return known | {self.law.quantities[0]: self.N}
 
@@ -49,9 +48,8 @@ class Problem:
 
     @cached_property
     def folded(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
-        """Loads, results and weights in which the measurements at one load are their mean, and what
-        this leaves out: the squares of the measurements around their means. That sum is the same
-        for every curve.
+        """The different loads, the mean result and the weight of each, and the weighted squares of
+        the measurements around these means. That sum is the same for every curve.
         """
         N, place = np.unique(self.N, return_inverse=True)
         if 2 * len(N) > len(self.N) or any(map(np.ndim, self.known.values())):
@@ -59,8 +57,8 @@ class Problem:
         w = np.bincount(place, self.w)
         X = np.log(self.X) if self.log else self.X
         mean = np.bincount(place, self.w * X) / w
-        left = float(self.w @ (X - mean[place]) ** 2)
-        return N, np.exp(mean) if self.log else mean, w, left
+        within = float(self.w @ (X - mean[place]) ** 2)
+        return N, np.exp(mean) if self.log else mean, w, within
 
     @property
     def dof(self) -> int:
@@ -97,15 +95,15 @@ class Solved(Problem):
 
     @cached_property
     def rss(self) -> float:
-        """What the fit made small: the weighted sum of squared residuals."""
+        """The residual sum of squares, as weighted."""
         return float(self.w @ self.errors**2)
 
     @cached_property
     def variance(self) -> float:
         """Error variance of a measurement of weight 1; NaN without points to spare.
 
-        At least that of rounding, of the figures and of floats: what is rounded to +-h is off by
-        h^2/3 in the mean square.
+        It is at least that of rounding, of the figures and of floats: the mean square error of a
+        figure that is rounded to +-h is h^2/3.
         """
         if self.dof <= 0:
             return np.nan
@@ -119,8 +117,8 @@ class Solved(Problem):
         return {n: b for n in self.free for b in quantity(n)[3:] if self.estimate[n] == b}
 
     def at(self, N, **columns) -> np.ndarray:
-        """The fitted curve; with what else was measured of the law, `columns` at these N, which are
-        those of the points if left out. Raises ValueError where they are not as many.
+        """The fitted curve. `columns` are the other measured quantities of the law at these N; left
+        out, they are those of the points. Raises ValueError where they are not as many.
         """
         for n, value in (self.known | columns).items():
             if np.ndim(value) and np.shape(value) != np.shape(N):
@@ -142,37 +140,43 @@ class Solved(Problem):
 
 
 def problem(law: Formula, data, weights, resolution, times, known) -> Problem:
-    """The arguments of `fit.fit` as figures that fit together. Raises as that does."""
-    load = law.quantities[0]
-    for q in (load, law.result):
+    """The arguments of `fit.fit`, checked. Raises as that does."""
+    load, result = law.quantities[0], law.result
+    for q in (load, result):
         if q not in data:
-            found, names = ", ".join(data), f"{load} and {law.result}"
-            raise ValueError(f"fit: no column {q} among {found}, expected {names}: rename them")
-    N, X = (_column(data, q) for q in (load, law.result))
-    if N.shape != X.shape:
-        raise ValueError(f"fit: {N.size} {load} and {X.size} {law.result}, expected as many")
-    if not (N > 0).all():
-        raise ValueError(f"fit: {load} must be positive")
-    columns = {n: _column(data, n) for n in law.quantities[1:] if n in data}
-    for n in known.keys() & columns.keys():
-        raise ValueError(f"fit: {n} is a column and known, expected one of the two")
-    known = columns | known
-    for n, value in known.items():
-        _check(law, n, value, N.shape)
-    kind = weights if isinstance(weights, str) else "given"
+            expected = f"expected {load} and {result}: rename them"
+            raise ValueError(f"fit: no column {q} among {', '.join(data)}, {expected}")
+    columns = {n: numbers(n, data[n]) for n in (*law.quantities, result) if n in data}
+    for n in known:
+        if n not in law.quantities[1:]:
+            expected = f"expected one of: {', '.join(law.quantities[1:])}"
+            raise ValueError(f"fit: {law.__name__} has no {n!r}, {expected}")  # type: ignore[attr-defined]
+        if n in columns:
+            raise ValueError(f"fit: {n} is a column and known, expected one of the two")
+    several = {"weights": weights, "times": times, "resolution": resolution} | known
+    kind = several.pop("weights") if isinstance(weights, str) else "given"
+    several = {n: numbers(n, value) for n, value in several.items()}
+    count = columns[load].size
+    for n, values in (columns | several).items():
+        if values.shape != (count,) and (n in columns or values.ndim):
+            raise ValueError(f"fit: {values.size} {n} and {count} {load}, expected as many")
+    N, X = columns.pop(load), columns.pop(result)
+    known = valid(columns | known, whole=())
     if kind not in (*KINDS, "given"):
         raise ValueError(f"weights {weights!r}, expected one of {', '.join(KINDS)}, or an array")
-    if kind in ("relative", "log") and not (X > 0).all():
-        raise ValueError(f"fit: {kind} weights need positive {law.result}")
-    if not (X > 0).any():
-        raise ValueError(f"fit: no {law.result} is positive, expected throughputs")
-    own = 1.0 if kind in KINDS else weights
-    counts = _spread("weights", own, X) * _spread("times", times, X)
-    if not all(np.isfinite(column).all() for column in (N, X, counts)) or not (counts > 0).all():
-        raise ValueError("fit: N, X, weights and times must be finite, weights and times positive")
-    half = _spread("resolution", resolution, X)
-    if not ((half >= 0) & np.isfinite(half)).all():
-        raise ValueError("fit: resolution must be finite and not negative")
+    w = np.ones(count) * several["times"] * several.get("weights", 1.0)
+    half = np.zeros(count) + several["resolution"]
+    percent = kind in ("relative", "log")
+    for good, what in (
+        ((N > 0).all(), f"{load} must be positive"),
+        (not percent or (X > 0).all(), f"{kind} weights need positive {result}"),
+        ((X > 0).any(), f"no {result} is positive, expected throughputs"),
+        (np.isfinite([N, X]).all(), f"{load} and {result} must be finite"),
+        (((w > 0) & (w < np.inf)).all(), "weights and times must be finite and positive"),
+        (((half >= 0) & (half < np.inf)).all(), "resolution must be finite and not negative"),
+    ):
+        if not good:
+            raise ValueError(f"fit: {what}")
     free = tuple(n for n in law.quantities[1:] if n not in known)
     if not free:
         raise ValueError(f"fit: nothing to estimate, all of {', '.join(law.quantities)} are known")
@@ -182,44 +186,8 @@ def problem(law: Formula, data, weights, resolution, times, known) -> Problem:
             f"{different} different {', '.join([load, *columns])}, "
             f"expected at least {len(free)} to estimate {', '.join(free)}"
         )
-    return Problem(law, N, X, counts, kind, half, free, known)
-
-
-def check_start(start: Mapping[str, Any], free: tuple[str, ...]) -> None:
-    """Raises ValueError unless `start` has a number in its range for each free quantity."""
-    if set(start) != set(free):
-        raise ValueError(f"fit: start has {', '.join(start)}, expected {', '.join(free)}")
-    for n, value in start.items():
-        low, high = quantity(n)[3:]
-        if not (isinstance(value, Real) and low <= float(value) <= high):
-            raise ValueError(f"fit: {n} starts at {value}, expected a number{range_of(n)}")
-
-
-def _column(data: Mapping[str, Any], name: str) -> np.ndarray:
-    values = np.asarray(data[name], dtype=float)
-    if values.ndim != 1:
-        raise ValueError(f"fit: {name} is {data[name]}, expected a column of numbers")
-    return values
-
-
-def _spread(what: str, value: Any, X: np.ndarray) -> np.ndarray:
-    """A number for each point, from one for all or as many."""
-    if np.shape(value) not in ((), X.shape):
-        raise ValueError(f"fit: {np.size(value)} {what} and {X.size} points, expected as many")
-    return np.broadcast_to(np.asarray(value, dtype=float), X.shape)
-
-
-def _check(law: Formula, name: str, value: Any, shape: tuple[int, ...]) -> None:
-    """What is known of a quantity: of the law, in its range, a number or one for each point."""
-    if name not in law.quantities[1:]:
-        expected, said = ", ".join(law.quantities[1:]), law.__name__  # type: ignore[attr-defined]
-        raise ValueError(f"fit: {said} has no {name!r}, expected one of: {expected}")
-    if np.shape(value) not in ((), shape):
-        load = law.quantities[0]
-        raise ValueError(f"fit: {np.size(value)} {name} and {shape[0]} {load}, expected as many")
-    low, high = quantity(name)[3:]
-    if not (np.isfinite(value) & (low <= value) & (value <= high)).all():
-        raise ValueError(f"fit: {name} is {value}, expected {low:g} to {high:g}")
+    known = {n: v if v.ndim else float(v) for n, v in known.items()}
+    return Problem(law, N, X, w, kind, half, free, known)
 
 
 def rounding(X: np.ndarray, w: np.ndarray, log: bool) -> float:

@@ -1,9 +1,9 @@
 """Profile-likelihood intervals of whatever can be asked of a fit, within bounds.
 
-The quantity asked for is made an argument of the law: an estimate is one already; the height of
-the curve at some load, the peak and the ceiling replace one of the others, solved for by algebra.
-Holding it at a value and fitting the rest gives the squares that this value costs; the interval
-holds the values whose cost stays below the F threshold (Bates and Watts 1988, chapter 6).
+The quantity asked for is made an argument of the law, in place of another one (`_reparametrised`).
+Its cost at a value is what the residual sum of squares rises by if the quantity is held there and
+the others are fitted. The interval holds the values whose cost is below the F threshold (Bates and
+Watts 1988, chapter 6).
 """
 
 from functools import partial
@@ -11,134 +11,139 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nummodel.fits._leastsquares import descend, grid
+from nummodel.fits._leastsquares import Batch, axes, descend, mesh, scale_of
 from nummodel.fits._peaks import FAR, peak, shapes, top
 from nummodel.fits._problem import Solved
-from nummodel.fits._restated import by_peak, height_at, level, through, with_peak
+from nummodel.fits._reparametrised import by_height, by_peak, height_at, level
 from nummodel.formula import Formula
 from nummodel.nomenclature import quantity
 
-#: Valleys of the coarse grid that are followed down.
+#: Valleys of the coarse mesh that are followed down.
 TRIES = 3
+#: What may be infinite, and is searched for by its reciprocal.
+RECIPROCAL = ("N_opt", "X_max")
+#: How often a measurement counts that a curve has to meet.
+EXACT = 1e12
 
 
 class Target(NamedTuple):
-    """A quantity that is asked for: `law` has it as the argument `name`.
+    """The quantity `name` whose intervals are asked for, and the `law` that has it as an argument.
 
-    `value` is its estimate, `given` what else the law has to be told, both with a row for each
-    value asked for at once; `free` is what is left to fit, from `start` on. An `inverse` one may be
-    infinite, and is searched for by its reciprocal. `other` is the same quantity where it follows
-    another formula. With a `weight` it is no argument, but a new measurement of that weight.
+    `value` is its estimate, for each of the `loads` if it has loads. `free` are the quantities that
+    are fitted while it is held; one of them is the square root of the quantity `rooted`, if that is
+    named. A target with a `weight` for each load is no argument of the law: it is one more
+    measurement. The cost is the least of those of the target and of its `alternatives`, which have
+    the quantity in place of another one.
     """
 
-    law: Formula
     name: str
-    value: np.ndarray
-    given: dict[str, np.ndarray]
+    law: Formula
     free: tuple[str, ...]
-    start: dict[str, Any]
-    inverse: bool = False
-    other: "Target | None" = None
+    value: np.ndarray
+    loads: np.ndarray | None = None
     weight: np.ndarray | None = None
+    rooted: str = ""
+    alternatives: tuple["Target", ...] = ()
+
+    def values(self, of_the_law: dict[str, Any]) -> dict[str, Any]:
+        """Values of quantities of the fitted law, and the root that follows from them."""
+        root = {"root": np.sqrt(of_the_law[self.rooted])} if self.rooted else {}
+        return of_the_law | root
 
 
 def of(fit: Solved, name: str) -> Target:
     """An estimate by its name, "N_opt" or "X_max". Raises ValueError for what the law lacks."""
     if name in fit.free:
-        return _target(fit, fit.law, name, fit.free, [fit.estimate[name]])
+        return Target(name, fit.law, _without(fit.free, name), np.array([fit.estimate[name]]))
     if name == "N_opt":
-        return _by_peak(fit)
-    asked = derived(fit, name)
-    best = asked.at(fit.values)
-    best = np.inf if np.isnan(best) else best  # sigma = 1 without exchange: a flat curve
-    way = by_peak(fit.law)
-    if name == "X_max" and way and way.gone in fit.free:
-        inside, falling = (
-            _asked(fit, law, top, [part if n == way.gone else n for n in fit.free], best)
-            for part, law, top in way.pieces
-        )
-        return inside._replace(other=falling)
-    return _asked(fit, fit.law, asked, fit.free, best)
-
-
-def _asked(fit: Solved, law: Formula, asked: Formula, free, best: float) -> Target:
-    law, gone = through(law, asked, tuple(free))
-    left = tuple(n for n in free if n != gone)
-    return _target(fit, law, asked.result, left, [best])._replace(inverse=True)
-
-
-def derived(fit: Solved, name: str) -> Formula:
-    """The formula of "X_max". Raises ValueError for what a law lacks, or algebra does not find."""
-    from nummodel.models import scaling
-
-    law = fit.law.__name__  # type: ignore[attr-defined]
-    if name != "X_max":
-        raise ValueError(f"{law} has no {name}")
-    asked, highest = scaling.ceiling(fit.law), top(fit)[1]
-    found = asked.at(fit.values)
-    if not np.isclose(found, highest, rtol=1e-6) and not np.isnan(found):
-        raise ValueError(f"algebra finds no X_max of {law}, so it has no interval")
-    if not set(asked.quantities) & set(fit.free):
-        raise ValueError(f"{law} has no X_max, or it is known")
-    return asked
-
-
-def _by_peak(fit: Solved) -> Target:
-    """The load of the peak, in place of the last quantity that makes one; and of those before, as
-    long as that would have to leave its range somewhere.
-    """
-    N, targets = peak(fit), []
-    names = shapes(fit)
-    points = grid(fit.law, fit.free, fit.given, fit.X)
-    for gone in reversed(names):
-        left = tuple(n for n in fit.free if n != gone)
-        best = [N if N > 1 else 0.5]
-        law = with_peak(fit.law, gone)
-        targets.append(_target(fit, law, "N_opt", left, best)._replace(inverse=True))
-        some = {n: mesh.ravel()[:, None] for n, mesh in points.items() if n != gone}
-        found = level(fit.law, gone, fit.values | some | {"N": np.quantile(fit.N, [0, 0.5, 1])})
-        if np.isfinite(found).all():
-            break
-    if 1 < N < np.inf:  # what makes the peak there has to be what was estimated
-        at = fit.values | {"N": N}
-        known = [level(fit.law, n, at) / fit.estimate[n] for n in names[-len(targets) :]]
-        if not np.allclose(known, 1, rtol=0.05):  # far out, rounding hides where the slope is 0
-            raise ValueError(f"N_opt of {fit.law.__name__} has no interval: several peaks")  # type: ignore[attr-defined]
-    first, *others = targets
-    for other in others:
-        first = other._replace(other=first)
-    return first
+        return _peak(fit)
+    if name == "X_max":
+        return _ceiling(fit)
+    raise ValueError(f"{fit.law.__name__} has no {name}")  # type: ignore[attr-defined]
 
 
 def height(fit: Solved, N: np.ndarray) -> Target:
     """The height of the curve at each N."""
-    law, gone = through(fit.law, height_at(fit.law), fit.free)
-    left = tuple(n for n in fit.free if n != gone)
-    return _target(fit, law, "X0", left, fit.at(N))._replace(given={"N0": N})
+    scale = scale_of(fit.law, fit.free)
+    if not scale:  # no quantity gives way to the height: the curve has to meet it
+        return observation(fit, N, np.full(len(N), EXACT * fit.w.max()))
+    law = by_height(fit.law, height_at(fit.law), scale)
+    return Target("X0", law, _without(fit.free, scale), fit.at(N), N)
 
 
 def observation(fit: Solved, N: np.ndarray, weight: np.ndarray) -> Target:
     """A new measurement at each N. Adding it to the others costs what it differs from the curve by,
     in units of its error, or less if the curve can give way.
     """
-    return Target(fit.law, "X0", fit.at(N), {"N0": N}, fit.free, fit.values, weight=weight)
+    return Target("X0", fit.law, fit.free, fit.at(N), N, weight)
 
 
-def _target(fit: Solved, law: Formula, name: str, free: tuple[str, ...], value) -> Target:
-    left = tuple(n for n in free if n != name)
-    start = fit.values if set(left) <= set(fit.values) else begin(fit.law, fit.values)
-    return Target(law, name, np.asarray(value, dtype=float), {}, left, start)
+def _ceiling(fit: Solved) -> Target:
+    """The highest throughput in place of the scale of the law. Its slope by the quantity that makes
+    a peak is infinite at zero, its slope by the square root of that quantity is not.
+    """
+    from nummodel.models import scaling
+
+    ceiling, scale = highest(fit), scale_of(fit.law, fit.free)
+    if not scale:
+        raise ValueError("X_max with an interval needs a free scale, such as X1")
+    optimum = scaling.optimum(fit.law)
+    rooted = optimum.quantities[-1] if optimum else ""
+    rooted = rooted if rooted in fit.free else ""
+    free = tuple(n if n != rooted else "root" for n in _without(fit.free, scale))
+    again = by_height(fit.law, ceiling, scale, rooted)
+    value = ceiling.at(fit.values)
+    value = np.array([np.inf if np.isnan(value) else value])  # sigma = 1: a flat curve
+    return Target("X_max", again, free, value, rooted=rooted)
 
 
-def begin(law: Formula, values: dict[str, Any]) -> dict[str, Any]:
-    """Values to begin a search from, with those of what `by_peak` puts in place of another."""
-    way = by_peak(law)
-    if way is None:
-        return dict(values)
-    with np.errstate(all="ignore"):
-        u = np.clip(np.nan_to_num(1 / np.asarray(way.load.at(values)), nan=1.0), 0.0, 1.0)
-    first = way.inverse.at(values | {"N_opt": 1.0})
-    return dict(values) | {"u_opt": u, "d": np.maximum(values[way.gone] - first, 0.0)}
+def movers(fit: Solved, name: str) -> tuple[str, ...]:
+    """The estimates that "N_opt" or "X_max" follows. Raises ValueError for what the law lacks."""
+    if name == "N_opt" and name not in fit.free:
+        return shapes(fit)
+    if name == "X_max" and name not in fit.free:
+        return tuple(n for n in highest(fit).quantities if n in fit.free)
+    return ()
+
+
+def highest(fit: Solved) -> Formula:
+    """The formula of "X_max". Raises ValueError for what a law lacks, or algebra does not find."""
+    from nummodel.models import scaling
+
+    law, by_search = fit.law.__name__, top(fit)[1]  # type: ignore[attr-defined]
+    ceiling = scaling.ceiling(fit.law)
+    by_algebra = ceiling.at(fit.values)
+    if not np.isclose(by_algebra, by_search, rtol=1e-6) and not np.isnan(by_algebra):
+        raise ValueError(f"algebra finds no X_max of {law}, so it has no interval")
+    if not set(ceiling.quantities) & set(fit.free):
+        raise ValueError(f"{law} has no X_max, or it is known")
+    return ceiling
+
+
+def _peak(fit: Solved) -> Target:
+    """The load of the peak, in place of the last quantity that makes one; and of those before, as
+    long as that would have to leave its range somewhere.
+    """
+    N, targets = peak(fit), []
+    names = shapes(fit)
+    points = mesh(axes(fit.law, fit.free, fit.given, fit.X))
+    for name in reversed(names):
+        law, rest = by_peak(fit.law, name), _without(fit.free, name)
+        targets.append(Target("N_opt", law, rest, np.array([N if N > 1 else 0.5])))
+        some = {n: points[n][:, None] for n in names if n != name}
+        values = fit.values | some | {"N": np.quantile(fit.N, [0, 0.5, 1])}
+        if np.isfinite(level(fit.law, name, values)).all():
+            break
+    if 1 < N < np.inf:  # what makes the peak there has to be what was estimated
+        at = fit.values | {"N": N}
+        ratios = [level(fit.law, n, at) / fit.estimate[n] for n in names[-len(targets) :]]
+        if not np.allclose(ratios, 1, rtol=0.05):  # far out, rounding hides where the slope is 0
+            raise ValueError(f"N_opt of {fit.law.__name__} has no interval: several peaks")  # type: ignore[attr-defined]
+    return targets[0]._replace(alternatives=tuple(targets[1:]))
+
+
+def _without(names: tuple[str, ...], name: str) -> tuple[str, ...]:
+    return tuple(n for n in names if n != name)
 
 
 def cost(
@@ -148,44 +153,43 @@ def cost(
 
     What two quantities bend in two ways may have several minima: they are searched for from the
     estimates and, if `everywhere` and the fit was not told where to begin, from the best points of
-    a coarse grid.
+    a coarse mesh.
     """
     N, X, w, within = fit.folded
     step = max(1, 10**5 // len(X))  # so that what is computed at a time stays small
     if len(row) > step:
         parts = [slice(i, i + step) for i in range(0, len(row), step)]
         return np.concatenate([cost(fit, target, value[p], row[p], everywhere) for p in parts])
-    given = {n: np.atleast_1d(v) for n, v in fit.known.items()} | {fit.law.quantities[0]: N}
-    given |= {n: v[row][:, None] for n, v in target.given.items()}
+    load = fit.law.quantities[0]
+    held: dict[str, Any] = {n: np.atleast_1d(v) for n, v in fit.known.items()} | {load: N}
     X, w = (np.broadcast_to(v, (len(row), len(X))) for v in (X, w))
+    if target.loads is not None:
+        held["N0"] = target.loads[row][:, None]
     if target.weight is None:
-        given |= {target.name: value[:, None]}
+        held[target.name] = value[:, None]
     else:  # one more point
-        N = np.column_stack([np.broadcast_to(N, X.shape), given.pop("N0")])
-        given |= {fit.law.quantities[0]: N}
+        held[load] = np.column_stack([np.broadcast_to(N, X.shape), held.pop("N0")])
         X, w = np.column_stack([X, value]), np.column_stack([w, target.weight[row]])
-    left = squares(target, given, X, w, fit.log, target.start, everywhere and not fit.local)
-    return np.maximum(left + within - fit.rss, 0.0) / fit.variance
+    rss = squares(fit, target, held, X, w, fit.values, everywhere and not fit.local)
+    return np.maximum(rss + within - fit.rss, 0.0) / fit.variance
 
 
 def squares(
-    target: Target, given, X, w, log: bool, start: dict[str, Any], everywhere: bool = True
+    fit: Solved, target: Target, held, X, w, start: dict[str, Any], everywhere: bool = True
 ) -> np.ndarray:
-    """Least squares left for each row of X with what is `given`, the target among it: searched for
-    from `start` and, if `everywhere`, from the best points of a coarse grid.
+    """Residual sum of squares of each row of X with what is `held`, the target among it: searched
+    for from `start` and, if `everywhere`, from the best points of a coarse mesh.
     """
-    points, here = None, np.empty((len(X), len(target.free)))
-    for i, name in enumerate(target.free):
-        here[:, i] = start[name]
+    start, points = target.values(start), None
+    here = np.array([np.broadcast_to(start[n], len(X)) for n in target.free]).T
     if everywhere:
-        one = {n: v[0] if np.ndim(v) == 2 else v for n, v in given.items()}
-        load = target.law.quantities[0]
-        one[load] = np.atleast_2d(given[load]).max(axis=0)  # that of a new measurement may differ
-        points = grid(target.law, target.free, one, X[0])
-    rss = descend(target.law, target.free, given, X, w, log, points, TRIES, here, 1e-7).rss
-    if target.other is None:
-        return rss
-    return np.minimum(rss, squares(target.other, given, X, w, log, start, everywhere))
+        loads = fit.N if target.loads is None else np.append(fit.N, target.loads)
+        given = fit.given | {fit.law.quantities[0]: loads}
+        points = target.values(axes(fit.law, fit.free, given, fit.X))
+    batch = Batch(target.law, target.free, held, X, w, fit.log)
+    rss = descend(batch, points, TRIES, here.reshape(len(X), -1), 1e-7).rss
+    others = [squares(fit, t, held, X, w, start, everywhere) for t in target.alternatives]
+    return np.min([rss, *others], axis=0)
 
 
 def quantile(level: float, dof: int) -> float:
@@ -206,27 +210,58 @@ def interval(fit: Solved, target: Target, level: float) -> tuple[np.ndarray, np.
     A cost that never reaches the threshold before the bound of the range has its end there, which
     may be infinity.
     """
-    unknown = target.weight is not None and np.isnan(target.weight).any()
-    if np.isnan(quantile(level, fit.dof)) or not len(target.value) or unknown:
-        nothing = np.full(len(target.value), np.nan)
-        return nothing, nothing
+    t, count = quantile(level, fit.dof), len(target.value)
+    no_weight = target.weight is not None and np.isnan(target.weight).any()
+    if np.isnan(t) or not count or no_weight:
+        return np.full(count, np.nan), np.full(count, np.nan)
     low, high = quantity(target.name)[3:]
-    far = np.minimum(_far(fit, target), high)
+    size = {"X": fit.X.max(), "N": fit.N.max()}.get(target.name[0], 1.0)
+    infinite = FAR * np.maximum(np.where(np.isfinite(target.value), target.value, 0.0), size)
+    far = np.minimum(infinite, high)
+
+    def turned(value):
+        """From a value of the target to what is searched for, and back."""
+        return 1 / value if target.name in RECIPROCAL else value
+
     with np.errstate(divide="ignore"):
-        if target.inverse:
-            top = np.full(len(far), 1 / low if low else np.inf)
-            upper, lower = np.split(1 / _ends(fit, target, level, [1 / far, top]), 2)
-        else:
-            bottom = np.full(len(far), low)
-            lower, upper = np.split(_ends(fit, target, level, [bottom, far]), 2)
-    lower, upper = (np.clip(end, low, high) for end in (lower, upper))
+        limits = np.sort(turned(np.array([np.full(count, low), far])), axis=0)
+        smallest = turned(infinite) if target.name in RECIPROCAL else np.full(count, 1e-9)
+        ends = turned(_ends(fit, target, t, turned, limits, smallest))
+    lower, upper = np.clip(np.sort(ends, axis=0), low, high)
     return lower, np.where(upper >= far * (1 - 1e-9), high, upper)
 
 
-def _far(fit: Solved, target: Target) -> np.ndarray:
-    """Values of the target that are as good as infinite."""
-    size = {"X": fit.X.max(), "N": fit.N.max()}.get(target.name[0], 1.0)
-    return FAR * np.maximum(np.where(np.isfinite(target.value), target.value, 0.0), size)
+def _ends(fit: Solved, target: Target, t: float, turned, limits, smallest) -> np.ndarray:
+    """The lower ends of all intervals, and the upper ends, of what is searched for: from the
+    estimates to the `limits`, by steps that are `smallest` at an estimate of zero.
+    """
+    count = len(target.value)
+    within = np.clip(target.value, *quantity(target.name)[3:])
+    moved = np.tile(within != target.value, 2)
+    near, smallest, limit = np.tile(turned(within), 2), np.tile(smallest, 2), limits.ravel()
+    side = np.repeat([-1, 1], count)
+    end = np.where(side * (limit - near) > 0, limit, near)
+    step = side * np.where(near == 0, smallest, 1e-3 * np.abs(near))
+
+    def excess(value, row, everywhere=True):
+        with np.errstate(divide="ignore", over="ignore"):
+            F = cost(fit, target, turned(value), row.astype(int) % count, everywhere)
+        return np.sqrt(np.nan_to_num(F, nan=1e300, posinf=1e300)) - t
+
+    rows = np.flatnonzero(end != near)
+    for beyond in (partial(excess, everywhere=False), excess):
+        # An estimate beyond the range has been moved to its bound, which may be too far already.
+        far = rows[moved[rows]]
+        far = far[beyond(near[far], far) > 0] if len(far) else far
+        on = np.setdiff1d(rows, far)
+        end[far] = near[far]
+        end[on] = _outwards(beyond, on, near[on], step[on], limit[on], t)
+        # Elsewhere than near the estimates a cheaper minimum may be, which has to be looked for.
+        rows = rows[end[rows] != limit[rows]]
+        rows = rows[excess(end[rows], rows) < -1e-6] if len(rows) and not fit.local else rows[:0]
+        if not len(rows):
+            break
+    return np.abs(end).reshape(2, count)  # a negative zero has the wrong infinity as its reciprocal
 
 
 def load(fit: Solved, X: float, level: float) -> np.ndarray:
@@ -266,43 +301,6 @@ def _first(function, low: float, high: float, enough: float = 0.0) -> float:
         return float(N[0]) if len(reached) else np.inf
     root = find_root(lambda N: function(N) - enough, (N[reached - 1], N[reached]))
     return float(root.x[0])
-
-
-def _ends(fit: Solved, target: Target, level: float, limits: list[np.ndarray]) -> np.ndarray:
-    """The lower ends of all intervals, then the upper ends. The first of the `limits` bounds the
-    lower ends, the second the upper ends. For an inverse target all of these are reciprocals.
-    """
-    t, count = quantile(level, fit.dof), len(target.value)
-    value = np.tile(target.value, 2)
-    within = np.clip(value, *quantity(target.name)[3:])
-    with np.errstate(divide="ignore"):
-        near = 1 / within if target.inverse else within
-    least = np.tile(1 / _far(fit, target), 2) if target.inverse else np.full(2 * count, 1e-9)
-    side, limit = np.repeat([-1, 1], count), np.concatenate(limits)
-    end = np.where(side * (limit - near) > 0, limit, near)
-    step = side * np.where(near == 0, least, 1e-3 * np.abs(near))
-    moved = within != value
-
-    def excess(value, row, everywhere=True):
-        row = row.astype(int) % count
-        with np.errstate(divide="ignore", over="ignore"):
-            F = cost(fit, target, 1 / value if target.inverse else value, row, everywhere)
-        return np.sqrt(np.nan_to_num(F, nan=1e300, posinf=1e300)) - t
-
-    rows = np.flatnonzero(end != near)
-    for beyond in (partial(excess, everywhere=False), excess):
-        # An estimate beyond the range has been moved to its bound, which may be too far already.
-        far = rows[moved[rows]]
-        far = far[beyond(near[far], far) > 0] if len(far) else far
-        on = np.setdiff1d(rows, far)
-        end[far] = near[far]
-        end[on] = _outwards(beyond, on, near[on], step[on], limit[on], t)
-        # Elsewhere than near the estimates a cheaper minimum may be, which has to be looked for.
-        rows = rows[end[rows] != limit[rows]]
-        rows = rows[excess(end[rows], rows) < -1e-6] if len(rows) and not fit.local else rows[:0]
-        if not len(rows):
-            break
-    return np.abs(end)  # a negative zero has the wrong infinity as its reciprocal
 
 
 def _outwards(excess, rows, near, step, limit, t: float) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Which law do the data speak for? Criteria, a test for nested laws, and a choice in words."""
+"""Which law do the data support? Criteria, a test for nested laws, and a choice in words."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 #: Laws that another contains, at a bound of the one quantity that it adds.
 NESTED = (("linear", "amdahl"), ("linear", "gustafson"), ("amdahl", "usl"))
 
-#: Distance in AICc below which neither law has won (Burnham and Anderson 2002, 2.6).
+#: Difference in AICc below which neither law is better (Burnham and Anderson 2002, 2.6).
 CLOSE = 2.0
-#: A law goes if one that contains it has a p value (`nested`) below this.
+#: A law is rejected if a law that contains it has a p value (`nested`) below this.
 SIGNIFICANT = 0.05
 
 
@@ -73,12 +73,13 @@ def table(fits: Mapping[str, "Fit"]) -> "pd.DataFrame":
 
 
 def choose(fits: Mapping[str, "Fit"]) -> tuple[str | None, str]:
-    """The law that the data speak for, and why.
+    """The law that the data support, and why.
 
-    A law goes if one that contains it fits significantly better (`nested`, 5 % level), or if it
-    fits no better than one that went, with as many estimates. Of those left the lowest AICc is
-    taken, and of those within `CLOSE` of it the simplest. None if fewer than two laws can be
-    scored: they need three points more than they have estimates; and none at a single load.
+    A law is rejected if a law that contains it fits significantly better (`nested`, 5 % level), or
+    if it fits no better than a rejected law with as many estimates. Of the remaining laws the one
+    with the lowest AICc is chosen, and of those within `CLOSE` of it the simplest. None if fewer
+    than two laws have an AICc, for which a law needs three points more than it has estimates; and
+    none at a single load.
     """
     if not any(len(np.unique(f.N)) > 1 for f in fits.values()):
         return None, "one load says nothing of how throughput grows"
@@ -86,33 +87,34 @@ def choose(fits: Mapping[str, "Fit"]) -> tuple[str | None, str]:
         return next(iter(fits)), "the only law fitted"
     scores = {name: score for name, f in fits.items() if np.isfinite(score := aicc(f))}
     if len(scores) < 2:
-        return (
-            None,
-            "too few points to compare laws: AICc needs three more than a law has estimates",
-        )
-    gone: dict[str, str] = {}
+        why = "too few points to compare laws: AICc needs three more than a law has estimates"
+        return None, why
+    rejected: dict[str, str] = {}
     pairs = [pair for pair in NESTED if set(pair) <= set(scores)]
-    tests = {pair: nested(fits[pair[0]], fits[pair[1]]) for pair in pairs}
+    tests = {(small, large): nested(fits[small], fits[large]) for small, large in pairs}
     for (small, large), p in sorted(tests.items(), key=lambda item: item[1]):
         if p < SIGNIFICANT:
-            gone.setdefault(small, f"{small} goes: {large} fits better (p = {p:.2g})")
-    for name in set(scores) - set(gone):
-        for worse in gone.keys() & scores.keys():
-            same_size = len(fits[name].free) == len(fits[worse].free)
-            if same_size and fits[name].rss >= fits[worse].rss * (1 - 1e-9):
-                gone.setdefault(name, f"{name} fits no better than {worse}")
-                break
-    left = {name: score for name, score in scores.items() if name not in gone}
-    best = min(left, key=left.__getitem__)
-    close = [name for name in left if left[name] <= left[best] + CLOSE]
-    chosen = min(close, key=lambda name: (len(fits[name].free), left[name]))
-    why = [*gone.values(), f"AICc {left[best]:.1f} of {best} is the lowest" + " left" * bool(gone)]
-    if len(close) > 1:
-        rest = " and ".join(name for name in close if name != chosen)
-        why[-1] = f"no clear winner: {rest} within {CLOSE:g} in AICc of {chosen}, the simplest"
-    if (cheap := min(scores, key=scores.__getitem__)) in gone:
-        why.append(f"AICc alone would take {cheap}: it charges few points dearly for an estimate")
-    loo = {name: fits[name].loo_rmse for name in scores if np.isfinite(fits[name].loo_rmse)}
+            rejected.setdefault(small, f"{large} fits significantly better (p = {p:.2g})")
+    for name in [name for name in scores if name not in rejected]:
+        for other in list(rejected):
+            as_many = len(fits[name].free) == len(fits[other].free)
+            if as_many and fits[name].rss >= fits[other].rss * (1 - 1e-9):
+                rejected.setdefault(name, f"it fits no better than {other}")
+    remaining = {name: score for name, score in scores.items() if name not in rejected}
+    best = min(remaining, key=remaining.__getitem__)
+    close = [name for name in remaining if remaining[name] <= remaining[best] + CLOSE]
+    chosen = min(close, key=lambda name: (len(fits[name].free), remaining[name]))
+    why = [f"{name} is rejected: {reason}" for name, reason in rejected.items()]
+    rest = " and ".join(name for name in close if name != chosen)
+    among = "of the remaining laws " * bool(rejected)
+    why.append(
+        f"no clear winner: the AICc of {rest} is within {CLOSE:g} of that of {chosen}, the simplest"
+        if rest
+        else f"{best} has the lowest AICc {among}({remaining[best]:.1f})"
+    )
+    if (lowest := min(scores, key=scores.__getitem__)) in rejected:
+        why.append(f"AICc alone would choose {lowest}: with few points an estimate costs it much")
+    loo = {name: error for name in scores if np.isfinite(error := fits[name].loo_rmse)}
     if chosen in loo:
         other = min(loo, key=loo.__getitem__)
         tied = loo[chosen] <= loo[other] * (1 + 1e-6)

@@ -495,7 +495,7 @@ def test_comparison_in_words():
     measured = simulated(1, noise=0.01, kappa=0.003)
     fits = {name: fit(law, measured, "log") for name, law in LAWS.items()}
     chosen, why = compare.choose(fits)
-    assert chosen == "usl" and "amdahl goes: usl fits better" in why
+    assert chosen == "usl" and "amdahl is rejected: usl fits significantly better" in why
     assert "leave-one-out agrees" in why
     table = compare.table(fits)
     assert table["behind"].min() == 0 and list(table.index) == list(LAWS)
