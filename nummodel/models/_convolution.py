@@ -143,11 +143,11 @@ def _collapsed(seconds: list[np.ndarray], Z: float, N: np.ndarray):
     n = np.arange(top + 1)
     X_rest, Q_rest = solve(rest, Z, n[1:]) if rest else (n[1:] / Z, np.zeros((0, top)))
     Q_rest = np.concatenate([np.zeros((len(rest), 1)), Q_rest], axis=1)
-    each = np.concatenate([seconds[k], np.full(max(top - len(seconds[k]), 0), seconds[k][-1])])
+    stuck = np.concatenate([seconds[k], np.full(max(top - len(seconds[k]), 0), seconds[k][-1])])
     X, Q = np.empty(len(N)), np.empty((len(seconds), len(N)))
     for i, total in enumerate(N.tolist()):
-        P = _normalised(products(each[:total] * X_rest[:total][::-1]))
-        X[i], Q[k, i] = P[1:] @ (1 / each[:total]), P @ n[: total + 1]
+        P = _normalised(products(stuck[:total] * X_rest[:total][::-1]))
+        X[i], Q[k, i] = P[1:] @ (1 / stuck[:total]), P @ n[: total + 1]
         Q[np.arange(len(seconds)) != k, i] = Q_rest[:, : total + 1] @ P[::-1]
     return X, Q
 
@@ -168,9 +168,9 @@ def _work(series, thinking, order, populations: int, top: int) -> float:
     heads = [len(series[k].head) for k in order]
     varying = [m for m in heads if m]
     halves = 1 + log2(len(varying)) if varying else 0
-    each = 2 * FILTER * len(heads) + (2 + halves) * sum(FILTER + m for m in varying)
+    per_term = 2 * FILTER * len(heads) + (2 + halves) * sum(FILTER + m for m in varying)
     rates = 2000 * sum(len(f.head) for f in series)  # a rate is searched for
-    return length * (each + 4 * populations * (1 + len(heads))) + 4 * FILTER * top + rates
+    return length * (per_term + 4 * populations * (1 + len(heads))) + 4 * FILTER * top + rates
 
 
 def _thinking(mean: float, top: int) -> np.ndarray:

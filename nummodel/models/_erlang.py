@@ -67,15 +67,15 @@ def _recursion(a, c, size=1 << 14):
     factorial = np.cumprod(np.maximum(np.arange(TERMS + 1.0), 1))
     B = np.empty(a.shape)
     for i in range(0, a.size, size):
-        some = order[i : i + size]
-        load, servers = a[some], c[some].astype(int)
+        chunk = order[i : i + size]
+        load, servers = a[chunk], c[chunk].astype(int)
         with np.errstate(divide="ignore"):
             x, v = 1 / load, np.ones(load.shape)
         for n, first in enumerate(np.searchsorted(servers, np.arange(1, servers[-1] + 1)), 1):
             larger = v[first:]
             larger *= x[first:]
             larger += 1 / factorial[n]
-        B[some] = 1 / (v * factorial[servers])
+        B[chunk] = 1 / (v * factorial[servers])
     return B
 
 

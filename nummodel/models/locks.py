@@ -104,7 +104,11 @@ def solve(grant: Grant, N, Z, c=np.inf) -> Contended:
 
 @formula("N_sat", valid)
 def lock_saturation(S, Z):
-    """Threads that one lock can feed: with more threads, some must wait, whatever the order."""
+    """Threads that one lock can feed: with more threads, some must wait, whatever the order.
+
+    >>> lock_saturation(S=1.0, Z=15.0)
+    16.0
+    """
     return (Z + S) / S
 
 

@@ -129,11 +129,11 @@ def solve(stations: Sequence[Station], N, Z=0.0) -> Solution:
     longest = D / np.array([c.min() for c in capacities])
     crowded = queues & (longest > NEGLIGIBLE * max(Z, longest.max()))
     X, Q = np.zeros(n.size), np.zeros((len(stations), n.size))
-    some = n > 0
-    if some.any():
+    present = n > 0
+    if present.any():
         occupied = [(D[k], capacities[k]) for k in np.flatnonzero(crowded)]
         away = Z + D[~queues].sum()
-        X[some], Q[np.ix_(crowded, some)] = _convolution.solve(occupied, away, n[some])
+        X[present], Q[np.ix_(crowded, present)] = _convolution.solve(occupied, away, n[present])
     alone = D / np.array([c[0] for c in capacities])
     Q[~crowded] = np.multiply.outer(alone[~crowded], X)
     rho = np.multiply.outer(queues * D / np.array([c.max() for c in capacities]), X)

@@ -138,9 +138,9 @@ def mix(access, copies) -> Mix:
     near, far = A * P.T, A * (1 - P.T)
     elsewhere = P.sum(1) - P.T  # of item j, what is on other nodes than i
     with np.errstate(all="ignore"):
-        each = np.where(elsewhere > 0, far / elsewhere, 0.0)
+        per_share = np.where(elsewhere > 0, far / elsewhere, 0.0)
         by_node = np.where(A.any(1), far.sum(1) / A.sum(1), 0.0)
-    served = near.sum(1) + each.sum(0) @ P - (each * P.T).sum(1)
+    served = near.sum(1) + per_share.sum(0) @ P - (per_share * P.T).sum(1)
     return Mix(float(far.sum()), by_node, served)
 
 

@@ -28,13 +28,21 @@ def _demands(values):
 
 @formula("Q", continuous)
 def little_population(X, R):
-    """Mean number present, by Little's law, in any system that loses no work."""
+    """Mean number present, by Little's law, in any system that loses no work.
+
+    >>> little_population(X=100.0, R=0.25)
+    25.0
+    """
     return X * R
 
 
 @formula("rho", continuous)
 def utilisation(X, D, c):
-    """Utilisation of each of `c` servers when a transaction takes `D` seconds of one of them."""
+    """Utilisation of each of `c` servers when a transaction takes `D` seconds of one of them.
+
+    >>> utilisation(X=50.0, D=0.04, c=4)
+    0.5
+    """
     return X * D / c
 
 
@@ -50,6 +58,9 @@ def full_throughput(X, rho):
 
     This is IBM's internal throughput rate (ITR), which is extrapolated from the measured
     throughput, not measured at full load.
+
+    >>> full_throughput(X=50.0, rho=0.5)
+    100.0
     """
     return X / rho
 

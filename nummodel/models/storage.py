@@ -158,8 +158,8 @@ def ramdisk(N, Z, S, t_local, t_remote, nodes=1, r=0.0, held=1.0) -> Requests:
     sizes = (min(_classes.terms(p, len(p)), networks.LARGEST) for p in spread)
     terms = sum(max(TERMS // 2000, some) for some in sizes)
     feasible("terms of all systems asked for", terms, TERMS, "fewer at a time, or smaller N")
-    each = [_ramdisk(there, *point) for there, point in zip(spread, points.tolist(), strict=True)]
-    X, R, rho = np.array(each).reshape(*shape, 3).transpose(-1, *range(len(shape)))
+    solved = [_ramdisk(there, *point) for there, point in zip(spread, points.tolist(), strict=True)]
+    X, R, rho = np.array(solved).reshape(*shape, 3).transpose(-1, *range(len(shape)))
     return Requests(*(v if shape else float(v) for v in (X, R, rho)))
 
 
@@ -240,8 +240,8 @@ def unused_cycles(interrupt, mp_synch, busy):
     False
     """
     waiting = within("interrupt + mp_synch", interrupt + mp_synch, 0, 1 + 1e-9)
-    each = {"interrupt": interrupt, "mp_synch": mp_synch, "busy": busy, "CPUs 0-3": np.empty(4)}
-    shape = aligned(each)  # where one figure is given, it is that of each CPU
+    shares = {"interrupt": interrupt, "mp_synch": mp_synch, "busy": busy, "CPUs 0-3": np.empty(4)}
+    shape = aligned(shares)  # where one figure is given, it is that of each CPU
     waiting, busy = np.broadcast_to(waiting, shape), np.broadcast_to(busy, shape)
     answer = (waiting.mean(-1) < 0.50) & (busy[..., 1:].mean(-1) < 0.75)
     return answer if answer.ndim else bool(answer)

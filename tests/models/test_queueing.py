@@ -61,8 +61,8 @@ def ggc(*at):
 
 
 def repairman(N, S, c, Z):
-    W = q.repairman_waiting(N, S, c, Z)
-    return means(N / (Z + S + W), W, S, c)
+    X = N / (Z + q.repairman_response(N, S, c, Z))
+    return means(X, q.repairman_waiting(N, S, c, Z), S, c)
 
 
 #: Per model of the file: the results from a case's inputs.
