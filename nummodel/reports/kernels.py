@@ -39,7 +39,10 @@ class Kernel(psutil.Process):
 
     def poll(self) -> int | None:
         """None as long as the process runs. Its exit code is not known, so it is 1."""
-        return None if self.is_running() and self.status() != psutil.STATUS_ZOMBIE else 1
+        with suppress(psutil.NoSuchProcess):  # it may end between the two questions
+            if self.is_running() and self.status() != psutil.STATUS_ZOMBIE:
+                return None
+        return 1
 
     def wait(self, timeout: float | None = None) -> int | None:
         """Does not wait: the server does, since the kernel is its child."""

@@ -464,6 +464,20 @@ def test_no_kernel_is_interrupted_before_it_is_killed():
 
 
 @pytest.mark.skipif(not kernels.FORKS, reason="no kernels are forked here")
+def test_a_kernel_may_end_while_it_is_asked_whether_it_runs(monkeypatch):
+    process = subprocess.Popen(["sleep", "60"])
+    kernel = kernels.Kernel(process.pid)
+    assert kernel.poll() is None
+
+    def gone():
+        raise psutil.NoSuchProcess(process.pid)
+
+    monkeypatch.setattr(kernel, "status", gone)
+    assert kernel.poll() == 1
+    process.kill()
+    process.wait()
+
+
 def test_what_a_kernel_has_started_ends_with_it(tmp_path):
     path = notebook(tmp_path, "away", AWAY, ORPHAN)
     report.carry_out(Run(path))
