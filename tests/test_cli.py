@@ -693,7 +693,7 @@ def test_thousands_of_rows(tmp_path):
 def test_data_that_only_fall_are_called_neither_linear_nor_superlinear(tmp_path):
     text = "N,X\n1,10\n2,8\n4,6\n8,3\n16,2\n32,1\n"
     got = result("fit", write(tmp_path, text))
-    assert got["chosen"] == "usl" and "amdahl goes" in got["why"]
+    assert got["chosen"] == "usl" and "amdahl is rejected" in got["why"]
     assert "superlinear" not in " ".join(got["warnings"])
 
 
