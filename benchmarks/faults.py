@@ -107,6 +107,7 @@ def record_faults(
         values = [c["model"] for c in made[path.stem] if name.fullmatch(c["what"])]
         if len(drawn) < count and any(map(_a_number, values)):
             drawn.append((path, i, call, name, draw.choice(["factor", "sign", "index"])))
+    folder.mkdir()
     books = {}
     for k, (path, i, call, name, kind) in enumerate(drawn):
         book = notebook.read(path)

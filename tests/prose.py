@@ -13,8 +13,10 @@ import json
 import re
 from collections.abc import Iterator
 from math import isclose
+from pathlib import Path
 from typing import Any, NamedTuple
 
+from nummodel import models
 from nummodel.records import claims, data
 from nummodel.reports import runs
 from nummodel.reports.notebook import declared
@@ -27,17 +29,19 @@ NUMBER = re.compile(
     r"(?=(?P<unit>(?: ?(?:to|and|or|,|-) ?[\d.,]+)* ?(?:%|[mµn]?s\b|GB\b|million|billion)?))"
 )
 UNITS = {"%": 1e2, "ms": 1e3, "µs": 1e6, "ns": 1e9, "GB": 1e-9, "million": 1e-6, "billion": 1e-9}
-#: Numbers that belong to a name, as in z/VM 5.3, Table 1, 6-way or a year, and those of a title,
-#: which README has word for word.
+#: Numbers that belong to a name, as in z/VM 5.3, Table 1, M/M/1, CPUs 0-3, 6-way or a year.
 NAMES = re.compile(
-    r"(?:z/VM|V|Table|Figure|section|chapter|page|example|RAD|QBB|CPUs?|VMS|Rdb|notebooks?)s? "
-    r"\d[\d.]*(?:(?:-| to | and |, )[\d.]+)*"
-    r"|\d+(?:(?: to | and |, )\d+)*-way|\b(?:19|20)\d\d\b|\b\d+(?:\.\d+){2,}|^# .*",
+    r"(?P<what>z/VM|V|Table|Figure|section|chapter|page|example|RAD|QBB|CPU|VMS|Rdb|notebook)s? "
+    r"(?P<which>\d+(?:\.\d+)*(?:(?:-| to | and |, )\d+(?:\.\d+)*)*)"
+    r"|(?P<ways>\d+(?:(?: to | and |, )\d+)*)-way|\b(?P<year>(?:19|20)\d\d)\b"
+    r"|\b(?P<version>\d+(?:\.\d+){2,})|\b(?P<queue>[A-Z]/[A-Z]/\d)\b",
     re.I | re.M,
 )
+#: A title has its numbers without a link, since README repeats it word for word.
+TITLE = re.compile(r"^# .*", re.M)
 #: Words that stand for a minus sign.
 BELOW = re.compile(r"\b(?:low|lower|less|fewer|below|fell|falls)\b")
-NAMED = re.compile(r"\d+(?:\.\d+)*")
+WHOLE = re.compile(r"\d+(?:\.\d+)*")
 #: Code, formulas, the targets of other links, and the numbers of a list.
 ASIDE = re.compile(r"`[^`]*`|\$\$[^$]*\$\$|\$[^$]*\$|\]\([^)]*\)|^\d+\. ", re.M)
 
@@ -66,7 +70,7 @@ def strange(notebook: Any, made: list[dict]) -> list[str]:
     number that names none of them.
     """
     known = {claims.anchor(claim["what"]): claim for claim in made}
-    names = named(notebook)
+    names, numbers = known_names(notebook, made)
     told = {name: p.default.strip("\"'") for name, p in declared(notebook).items()}
     found = []
     for text in texts(notebook):
@@ -80,27 +84,44 @@ def strange(notebook: Any, made: list[dict]) -> list[str]:
                 wrong = anchor not in told or not expresses(link["text"], "", told[anchor])
             found += [link[0]] * wrong
         aside = ASIDE.sub(" ", LINK.sub(" ", text))
-        found += [
-            name[0] for name in NAMES.finditer(aside) if not set(NAMED.findall(name[0])) <= names
-        ]
-        rest = NAMES.sub(" ", aside)
+        found += [" ".join(name) for name in sorted(names_in(aside) - names)]
+        found += [t for t in TITLE.findall(aside) if not set(WHOLE.findall(t)) <= numbers]
+        rest = NAMES.sub(" ", TITLE.sub(" ", aside))
         for number in NUMBER.finditer(rest):
             found.append(rest[max(0, number.start() - 30) : number.end() + 15])
     return found
 
 
-def named(notebook: Any) -> set[str]:
-    """What may stand in a name: the numbers of other notebooks, and whatever number stands in the
-    notebook's code or its sources, or in its tables and their cards.
+def names_in(text: str) -> set[tuple[str, str]]:
+    """The names with a number, each as its kind and its number."""
+    found = set()
+    for name in NAMES.finditer(text):
+        for kind, number in name.groupdict().items():
+            if number and kind == "which":
+                found.add((name["what"].lower(), number))
+            elif number and kind != "what":
+                found |= {(kind, one) for one in re.split(" to | and |, ", number)}
+    return found
+
+
+def known_names(notebook: Any, made: list[dict]) -> tuple[set[tuple[str, str]], set[str]]:
+    """The names and the numbers in a notebook's code, records and sources, in its tables and their
+    cards, and in the models that it uses; loads of a table are names such as 6-way, and the other
+    notebooks have one.
     """
     cells = [c for c in notebook["cells"] if c["source"].startswith("## Sources")]
     cells += [c for c in notebook["cells"] if c["cell_type"] == "code"]
-    known = "\n".join(cell["source"] for cell in cells)
+    known = "\n".join([*(c["source"] for c in cells), *(claim["what"] for claim in made)])
+    names = {("notebook", path.stem[:2]) for path in runs.notebooks()}
     for table in data.tables():
         if f'"{table}"' in known:
-            card = data.card(table)
+            card, frame = data.card(table), data.load(table)
             known += json.dumps(card) + (data.HOME / "data" / card["path"]).read_text()
-    return {path.stem[:2] for path in runs.notebooks()} | set(NAMED.findall(known))
+            names |= {("ways", f"{N:g}") for N in frame.get("N", ())}
+    for room in (Path(models.__file__).parent).glob("[a-z]*.py"):
+        if re.search(rf"\b{room.stem}\b", known):
+            names |= names_in(room.read_text())
+    return names | names_in(known), set(WHOLE.findall(known))
 
 
 def unguarded(notebook: Any, made: list[str], expected: set[str]) -> list[str]:
