@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 
 from nummodel import models
 from nummodel.records import claims, data
-from nummodel.reports import runs
 from nummodel.reports.notebook import declared
 
 #: A link to a record: its text, the anchor, and whether the documented figure is meant.
@@ -31,12 +30,16 @@ NUMBER = re.compile(
 UNITS = {"%": 1e2, "ms": 1e3, "µs": 1e6, "ns": 1e9, "GB": 1e-9, "million": 1e-6, "billion": 1e-9}
 #: Numbers that belong to a name, as in z/VM 5.3, Table 1, M/M/1, CPUs 0-3, 6-way or a year.
 NAMES = re.compile(
-    r"(?P<what>z/VM|V|Table|Figure|section|chapter|page|example|RAD|QBB|CPU|VMS|Rdb|notebook)s? "
+    r"(?P<what>z/VM|V|Table|Figure|section|chapter|page|example|RAD|QBB|CPU|VMS|Rdb)s? "
     r"(?P<which>\d+(?:\.\d+)*(?:(?:-| to | and |, )\d+(?:\.\d+)*)*)"
     r"|(?P<ways>\d+(?:(?: to | and |, )\d+)*)-way|\b(?P<year>(?:19|20)\d\d)\b"
     r"|\b(?P<version>\d+(?:\.\d+){2,})|\b(?P<queue>[A-Z]/[A-Z]/\d)\b",
     re.I | re.M,
 )
+#: What a link is about may follow: [5 % too low](#error-at-30-way) at 30-way.
+BESIDE = re.compile(r"(?: (?:at|of) \d+-way)?")
+#: Another notebook is named by a link to it.
+OTHER = re.compile(r"\[[nN]otebook (\d\d)\]\(\1-[a-z-]+\.ipynb\)")
 #: A title has its numbers without a link, since README repeats it word for word.
 TITLE = re.compile(r"^# .*", re.M)
 #: Words that stand for a minus sign.
@@ -82,8 +85,10 @@ def strange(notebook: Any, made: list[dict]) -> list[str]:
                 wrong = not expresses(link["text"], claim["what"], value)
             else:
                 wrong = anchor not in told or not expresses(link["text"], "", told[anchor])
-            found += [link[0]] * wrong
-        aside = ASIDE.sub(" ", LINK.sub(" ", text))
+            beside = names_in(BESIDE.match(text[link.end() :])[0])
+            about = names_in(known[anchor]["what"]) if anchor in known else beside
+            found += [link[0]] * (wrong or bool(about and not beside <= about))
+        aside = ASIDE.sub(" ", OTHER.sub(" ", LINK.sub(" ", text)))
         found += [" ".join(name) for name in sorted(names_in(aside) - names)]
         found += [t for t in TITLE.findall(aside) if not set(WHOLE.findall(t)) <= numbers]
         rest = NAMES.sub(" ", TITLE.sub(" ", aside))
@@ -106,13 +111,12 @@ def names_in(text: str) -> set[tuple[str, str]]:
 
 def known_names(notebook: Any, made: list[dict]) -> tuple[set[tuple[str, str]], set[str]]:
     """The names and the numbers in a notebook's code, records and sources, in its tables and their
-    cards, and in the models that it uses; loads of a table are names such as 6-way, and the other
-    notebooks have one.
+    cards, and in the models that it uses; loads of a table are names such as 6-way.
     """
     cells = [c for c in notebook["cells"] if c["source"].startswith("## Sources")]
     cells += [c for c in notebook["cells"] if c["cell_type"] == "code"]
     known = "\n".join([*(c["source"] for c in cells), *(claim["what"] for claim in made)])
-    names = {("notebook", path.stem[:2]) for path in runs.notebooks()}
+    names: set[tuple[str, str]] = set()
     for table in data.tables():
         if f'"{table}"' in known:
             card, frame = data.card(table), data.load(table)

@@ -146,8 +146,8 @@ def _prose(markdown: str, page: str = "") -> str:
             return super().text(BEFORE_UNIT.sub("\N{NO-BREAK SPACE}", text))
 
         def link(self, text: str, url: str, title: str | None = None) -> str:
-            if not url.startswith("#"):
-                return super().link(text, url, title)
+            if not url.startswith("#"):  # to another notebook, whose page stands beside this one
+                return super().link(text, re.sub(r"^([\w-]+)\.ipynb$", r"\1.html", url), title)
             return f'<a class="figure" href="{page}{url}">{text}</a>'
 
         def inline_math(self, body: str) -> str:
