@@ -33,6 +33,7 @@ NAMES = re.compile(
     r"(?P<what>z/VM|V|Table|Figure|section|chapter|page|example|RAD|QBB|CPU|VMS|Rdb)s? "
     r"(?P<which>\d+(?:\.\d+)*(?:(?:-| to | and |, )\d+(?:\.\d+)*)*)"
     r"|(?P<ways>\d+(?:(?: to | and |, )\d+)*)-way|\b(?P<year>(?:19|20)\d\d)\b"
+    r"|\bV(?P<release>\d+(?:\.\d+)+)"
     r"|\b(?P<version>\d+(?:\.\d+){2,})|\b(?P<queue>[A-Z]/[A-Z]/\d)\b",
     re.I | re.M,
 )
