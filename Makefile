@@ -1,28 +1,28 @@
-# Every target does its own set-up; `make help` lists them.
+# Every target does its own set-up. `make help` lists the targets.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= 2
 SEED ?= 2026
-# JupyterLab refuses to run as root, whom a container has instead of a user, unless told to.
+# JupyterLab runs as root only with this option; in many containers root is the only user.
 ROOTLY := $(if $(filter 0,$(shell id -u)),--allow-root)
 
-# So that what is imported is compiled once, and not by every kernel again.
+# Let Python store compiled modules, so that not every kernel compiles them again.
 unexport PYTHONDONTWRITEBYTECODE PYTHONPATH
-# Certificates of the machine, so that an index behind a company's proxy is reached as pip reaches it.
+# Use the machine's certificates, as pip does: a package index may be behind a company's proxy.
 export UV_SYSTEM_CERTS := 1
-# Which versions: those of the lock, each checked against its hash, unless `oldest` or `newest` asks.
+# Install the locked versions and check their hashes; `oldest` and `newest` set other versions.
 VERSIONS := --constraint requirements.hashes --build-constraint requirements.hashes
 INSTALL = $(BIN)/uv pip install --quiet --python $(BIN)/python $(VERSIONS)
-# A process that is done takes over what another has left. If one dies, the run ends: xdist would
-# replace it, but then waits for ever.
+# A process that has finished its tests takes over tests from another process. If a process dies,
+# the run ends: xdist would replace the process, and then wait for ever.
 PARALLEL = --numprocesses $(JOBS) --dist worksteal --max-worker-restart 0
-# A Go module; pip's package of that name would download a binary.
+# Go builds actionlint from source; the pip package of this name would download a binary.
 ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 
-.PHONY: help report test lab lint lint-workflows anywhere oldest newest lock wheel test-ui fuzz bench batch coverage simulate attack networks picture clean
+.PHONY: help report test lab lint lint-workflows anywhere oldest newest lock wheel test-ui fuzz bench batch coverage simulate attack faults networks picture clean
 
-help:  ## this list
+help:  ## print this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 24
 
 report: $(VENV)/run  ## run every notebook and write report/index.html
@@ -31,29 +31,29 @@ report: $(VENV)/run  ## run every notebook and write report/index.html
 lab: $(VENV)/run  ## open JupyterLab in notebooks/
 	@$(BIN)/jupyter lab --notebook-dir=notebooks $(ROOTLY) $(LABFLAGS)
 
-test: $(VENV)/test lint  ## all tests: formulas, tables, notebooks, command line, wheel
+test: $(VENV)/test lint  ## run ruff, mypy and all tests except those in a browser
 	@$(BIN)/python -m pytest $(PARALLEL)
 
-test-ui: $(VENV)/ui  ## notebooks and reports in a real browser (installs Debian's chromium)
+test-ui: $(VENV)/ui  ## test notebooks and reports in a real browser (installs Debian's chromium)
 	@command -v chromium >/dev/null || { apt-get update -q && apt-get install -qy chromium; }
 	@$(BIN)/python -m pytest tests/ui
 
-fuzz: $(VENV)/test  ## property tests with ten times the examples, and others each time
+fuzz: $(VENV)/test  ## run property tests with ten times as many examples, new ones each time
 	@$(BIN)/python -m pytest $(PARALLEL) -m hypothesis --hypothesis-profile=fuzz
 
-lint: $(VENV)/test  ## ruff and mypy alone
+lint: $(VENV)/test  ## run only ruff and mypy
 	@$(BIN)/ruff check && $(BIN)/ruff format --check && $(BIN)/mypy
 
-lint-workflows: $(BIN)/actionlint  ## check .github/workflows (needs Go, which builds actionlint)
+lint-workflows: $(BIN)/actionlint  ## check .github/workflows with actionlint (needs Go to build it)
 	@$(BIN)/actionlint
 
-oldest: .venv-oldest  ## all tests, with the oldest libraries that pyproject.toml allows
+oldest: .venv-oldest  ## run all tests with the oldest libraries that pyproject.toml allows
 	@.venv-oldest/bin/python -m pytest $(PARALLEL)
 
-newest: .venv-newest  ## all tests, with the newest libraries there are instead of those of the lock
+newest: .venv-newest  ## run all tests with the newest libraries instead of the locked versions
 	@.venv-newest/bin/python -m pytest $(PARALLEL)
 
-anywhere: .venv-oldest .venv-newest  ## all notebooks and tests as on other machines (half an hour)
+anywhere: .venv-oldest .venv-newest  ## run notebooks and tests as on other machines (half an hour)
 	@.venv-newest/bin/python benchmarks/anywhere.py
 
 .PHONY: .venv-oldest .venv-newest
@@ -63,31 +63,34 @@ anywhere: .venv-oldest .venv-newest  ## all notebooks and tests as on other mach
 .venv-newest:
 	@$(MAKE) --always-make VENV=$@ VERSIONS=--upgrade $@/test
 
-wheel: $(VENV)/run  ## build dist/*.whl, data and notebooks included
+wheel: $(VENV)/run  ## build dist/*.whl, which contains data and notebooks
 	@$(BIN)/uv build --quiet --wheel && ls dist/*.whl
 
-bench: $(VENV)/bench  ## measure set-up, speed, and other tools, into benchmarks/RESULTS.md
+bench: $(VENV)/bench  ## measure set-up, speed and other tools, write benchmarks/RESULTS.md
 	@$(BIN)/python benchmarks/run.py
 
-batch: $(VENV)/test  ## 40 runs beside 40 kernels that only import (a few minutes)
+batch: $(VENV)/test  ## time 40 runs beside 40 kernels that only import (a few minutes)
 	@$(BIN)/python benchmarks/batch.py
 
-coverage: $(VENV)/test  ## do the intervals cover what they say? (SEED=2026, half an hour)
+coverage: $(VENV)/test  ## simulate how often intervals hold the truth (SEED=2026, half an hour)
 	@$(BIN)/python benchmarks/coverage.py --seed $(SEED)
 
-simulate: $(VENV)/test  ## simulate queues beside their formulas (SEED=2026, quarter of an hour)
+simulate: $(VENV)/test  ## compare queueing formulas with simulations (SEED=2026, 15 minutes)
 	@$(BIN)/python benchmarks/simulation.py --seed $(SEED) --jobs $(JOBS)
 
-attack: $(VENV)/test  ## odd input, signals, kills, a full disk, into benchmarks/ATTACK.md (SEED=2026, hours)
+attack: $(VENV)/test  ## try odd input, signals, kills and a full disk (SEED=2026, hours)
 	@$(BIN)/python benchmarks/attack.py --seed $(SEED)
 
-networks: $(VENV)/test  ## how right are the networks? (SEED=2026, a minute)
+faults: $(VENV)/test  ## count how many deliberate faults the tests notice (SEED=2026, half an hour)
+	@$(BIN)/python benchmarks/faults.py --seed $(SEED)
+
+networks: $(VENV)/test  ## compare networks with 60-digit arithmetic (SEED=2026, a minute)
 	@$(BIN)/python benchmarks/networks.py --seed $(SEED)
 
 picture: report  ## renew README's picture
 	@$(BIN)/python docs/picture.py
 
-lock: $(BIN)/uv  ## renew requirements.lock, and requirements.hashes for installers that take hashes
+lock: $(BIN)/uv  ## renew requirements.lock and requirements.hashes
 	@$(BIN)/uv pip compile --quiet --universal --all-extras --upgrade --python-version 3.11 \
 	    --no-annotate --no-header --generate-hashes pyproject.toml --output-file requirements.hashes
 	@sed '/^ /d; s/ \\$$//' requirements.hashes > requirements.lock
@@ -119,9 +122,10 @@ $(VENV)/ui: $(VENV)/test
 	@$(INSTALL) --editable '.[ui]'
 	@touch $@
 
-# LINE is measured where it can be had. It asks for older pandas than ours and for a hundred
-# packages more, but computes without them; so it comes alone, and stays out of requirements.lock.
+# The benchmarks include LINE if it can be installed. LINE declares an older pandas than ours and a
+# hundred other packages, but computes without them. So it is installed without its dependencies,
+# and is not in requirements.lock.
 $(VENV)/bench: $(VENV)/test
 	@echo 'nummodel: installing what the benchmarks compare with' >&2
-	@$(INSTALL) --no-deps 'line-solver==3.0.8.0' || echo 'no line-solver: goes without'
+	@$(INSTALL) --no-deps 'line-solver==3.0.8.0' || echo 'nummodel: no line-solver; going on without it' >&2
 	@touch $@

@@ -89,7 +89,7 @@ def notebooks(attack: Attack) -> None:
     report.execute_run(runs.Run(path), out)
     done = json.loads((out / "notebook.ipynb").read_text())
 
-    def not_executed(run, timeout):
+    def not_executed(run, timeout, warm):
         return results.Outcome(run, nbformat.from_dict(done), 0.0, "")
 
     with mock.patch.object(report, "carry_out", not_executed):

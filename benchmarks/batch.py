@@ -34,8 +34,9 @@ def main() -> None:
     planned = [run for name, sweep in SWEEPS.items() for run in runs.plan([name], sweep=[sweep])]
     modules = {name: modules_of(name) for name in SWEEPS}
     ratios, load = [], os.getloadavg()[0]
-    lines = [f"# {len(planned)} runs, {JOBS} at a time: {date.today()}, load {load:.1f} before", ""]
-    lines += ["| runs [s] | the same again [s] | kernels that only import [s] | ratio |"]
+    lines = [f"# Time of {len(planned)} runs, {JOBS} at a time", ""]
+    lines += [f"Measured on {date.today()}; the load of the machine was {load:.1f} before.", ""]
+    lines += ["| runs [s] | same again [s] | kernels that only import [s] | runs / kernels |"]
     lines += ["|---|---|---|---|"]
     for _ in range(rounds):
         with tempfile.TemporaryDirectory() as folder:
@@ -45,7 +46,8 @@ def main() -> None:
         lines += [f"| {took:.1f} | {again:.2f} | {floor:.1f} | {ratios[-1]:.2f} |"]
     lines += [
         "",
-        f"Median of the ratios: {median(ratios):.2f}; goals: 1.25, and 2 s for the same again.",
+        f"The median of runs / kernels is {median(ratios):.2f} (goal: 1.25). The same command, "
+        "given again, should take at most 2 s.",
     ]
     text = "\n".join(lines)
     print(text)

@@ -23,22 +23,23 @@ from sidebyside import (
     versions,
 )
 
-from nummodel import study
 from nummodel.fits import fit
 from nummodel.models import queueing, scaling
 from nummodel.models.networks import Solution, queue, solve
+from nummodel.records import columns
 
 #: Of a million waits, those that are left to tools that take them one at a time.
 SAMPLE = 1000
 
 #: What was tried for the goals, measured in turn on one machine.
 TRIED = (
-    "lmfit is given a start near the answer and goes down once; ours looks for starts, goes down "
-    "from several, and keeps to bounds. "
-    "One population of 10,000 took 0.85 ms while a filter gave the queues of all smaller ones, and "
-    "takes 0.56 ms since its own are summed as polynomials. A million waits took 0.185 s, "
-    "smaller pieces of the same loop no less, and 0.129 s since they are computed in order of c, "
-    "with two operations per server rather than five."
+    "lmfit gets a start near the solution and descends once. Our fit searches for starts, descends "
+    "from several of them, and respects bounds. "
+    "One population of 10,000 took 0.85 ms when a filter computed the queues of all smaller "
+    "populations as well. It takes 0.56 ms now that only its own queues are computed, as sums of "
+    "polynomials. A million waits took 0.185 s, also when the same loop ran in smaller pieces. "
+    "They take 0.129 s now that they are computed in order of c, with two operations per server "
+    "instead of five."
 )
 
 FIVE, THINK = np.array([0.005, 0.03, 0.027, 0.01, 0.02]), 1.0
@@ -51,12 +52,14 @@ def compared() -> list[str]:
     found = versions()
     absent = [tool for tool, number in found.items() if not number]
     present = [f"{tool} {number}" for tool, number in found.items() if number]
-    said = f"Beside {', '.join(present)}" + f"; absent: {', '.join(absent)}" * bool(absent) + "."
+    said = f"Compared with {', '.join(present)}."
+    said += f" Not installed: {', '.join(absent)}." * bool(absent)
     about = (
-        f"Medians of {ROUNDS} rounds in turn, with the range of the ratio (one round for who takes "
-        f"over {PATIENCE:g} s). The last column is the largest relative difference from our "
-        "figures, which tests hold against published ones and 60-digit arithmetic; in bold where "
-        "the peer is wrong."
+        f"The times are medians of {ROUNDS} rounds. In each round every tool runs once, but a tool "
+        f"that has taken more than {PATIENCE:g} s does not run again. The range of a ratio stands "
+        "behind the ratio. The last column is the largest relative difference from our figures, in "
+        "bold where the peer is wrong. Tests compare our figures with published ones and 60-digit "
+        "arithmetic."
     )
     curious = ["", simulated()] if found["ciw"] else []
     return [said, "", *table(works(), found), "", about, "", TRIED, *curious]
@@ -69,7 +72,7 @@ def works() -> list[Work]:
 
 def fits() -> list[Work]:
     """The USL fitted to 7 points, alone and with intervals of its three estimates."""
-    points, law = study.read("specsdm91"), scaling.usl_throughput
+    points, law = columns.read("specsdm91"), scaling.usl_throughput
 
     def ours():
         return fit(law, {"N": points.N, "X": points.X})
@@ -143,7 +146,7 @@ def one_class() -> list[Work]:
             [line_mva, Peer("Octave", "`qncsmva`", octave)],
         ),
         Work(
-            "the same for all N to 10,000 (LINE: the last alone)",
+            "the same for all N to 10,000 (LINE: only the last N)",
             last,
             [line_mva._replace(goal=None)],
         ),
@@ -283,7 +286,7 @@ def simulated() -> str:
     half = 2.093 * means.std(ddof=1) / np.sqrt(20) / means.mean()  # Student's t, 19 degrees
     ours, R = timed(lambda: queueing.mmc_response(1.0, 1.0, 2))
     return (
-        f"A curiosity: ciw simulates the mean response time of M/M/2, half loaded, in {took:.1f} s "
-        f"to {means.mean():.4f} with a half-width of {100 * half:.2f} %; `queueing.mmc_response` "
-        f"says {R:.4f} in {1e6 * ours:.0f} microseconds."
+        f"For comparison, ciw simulates the mean response time of M/M/2 at half load: "
+        f"{means.mean():.4f}, with a half-width of {100 * half:.2f} %, in {took:.1f} s. "
+        f"`queueing.mmc_response` computes {R:.4f} in {1e6 * ours:.0f} microseconds."
     )

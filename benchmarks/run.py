@@ -30,7 +30,7 @@ def main() -> None:
         [
             "# Measured speed",
             "",
-            f"{date.today()}, {where}, {versions}.",
+            f"Measured on {date.today()}, with {where}, {versions}.",
             "",
             *startup(),
             "",
@@ -66,7 +66,7 @@ def startup() -> list[str]:
                 8,
                 seconds(run(*again, "01", "11"), 5),
             ),
-            ("all of them again: `nummodel report --force`", None, seconds(run(*again), 1)),
+            ("all notebooks again: `nummodel report --force`", None, seconds(run(*again), 1)),
             ("`import nummodel`", 0.1, imports("import nummodel")),
             (
                 "`from nummodel.models import scaling`",
@@ -92,12 +92,12 @@ def fits() -> list[str]:
     """2,000 bootstrap refits of the USL to 7 points, beside a loop of SciPy's curve_fit."""
     from scipy.optimize import curve_fit
 
-    from nummodel import study
     from nummodel.fits import fit, refit
     from nummodel.fits._bootstrap import resamples
     from nummodel.models import scaling
+    from nummodel.records import columns
 
-    points = study.read("specsdm91")
+    points = columns.read("specsdm91")
     law = scaling.usl_throughput
     base = fit(law, {"N": points.N, "X": points.X})
     X, _ = resamples(base, "parametric", 2000, seed=1)
@@ -119,13 +119,14 @@ def fits() -> list[str]:
     alone = np.array([list(fit(law, {"N": points.N, "X": x}).estimate.values()) for x in X])
     apart = np.abs(found - alone) / np.where(alone == 0, 1, np.abs(alone))
     return [
-        "| 2,000 refits of a 7-point USL | median [s] | times faster than the loop, 5 runs |",
+        "| 2,000 refits of the USL to 7 points | median of 5 [s] | times faster than the loop |",
         "|---|---|---|",
         f"| loop of `scipy.optimize.curve_fit`, no bounds | {median(theirs):.3f} | 1 |",
         f"| `refit`, with bounds | {median(ours):.4f} | "
         f"{median(ratios):.0f} ({min(ratios):.0f} to {max(ratios):.0f}; goal 50) |",
         "",
-        f"Each of the 2,000 is within {apart.max():.1e} of its own single fit, relatively.",
+        f"Each of the 2,000 refits differs from a single fit by at most {apart.max():.1e}, "
+        "relatively.",
     ]
 
 

@@ -110,7 +110,7 @@ def exact_cases() -> dict[str, tuple[dict, float]]:
     for rho, c, K in ((0.9, 1, 8), (0.8, 4, 12), (1.0, 4, 10), (1.5, 16, 24)):
         at = {"station": Station(c, gamma(1 / (rho * c), 1), one, places=K), "warm_up": 20 * K}
         name, given = f"M/M/{c}/{K} at rho = {rho}", (rho * c, 1, c, K)
-        cases[f"{name}, share away"] = at | {"figure": "away"}, q.mmck_blocking(*given)
+        cases[f"{name}, share turned away"] = at | {"figure": "away"}, q.mmck_blocking(*given)
         cases[f"{name}, wait"] = at | {"figure": "wait"}, q.mmck_waiting(*given)
     for N, c, Z in ((10, 1, 8), (20, 4, 4), (64, 16, 2), (64, 16, 4)):
         at = {"station": Station(c, gamma(Z, 1), one, threads=N), "warm_up": 20 * N}
@@ -119,7 +119,8 @@ def exact_cases() -> dict[str, tuple[dict, float]]:
     for rho, c, p in ((0.8, 1, 0.95), (0.8, 4, 0.5), (0.75, 4, 0.95), (0.8, 10, 0.9)):
         at = {"station": Station(c, gamma(1 / (rho * c), 1), one), "figure": "longer"}
         at["warm_up"] = int(20 / (1 - rho) ** 2)
-        name, given = f"M/M/{c} at rho = {rho}, share above the {100 * p:g} %", (rho * c, 1, c, p)
+        name = f"M/M/{c} at rho = {rho}, share above the {100 * p:g} % quantile"
+        given = rho * c, 1, c, p
         t = q.mmc_response_percentile(*given)
         cases[f"{name} of response times"] = at | {"t": t, "response": True}, 1 - p
         t = q.mmc_waiting_percentile(*given)
@@ -161,10 +162,14 @@ def main(seed: int, jobs: int, output: Path) -> None:
         numbered = [(i, *job) for i, job in enumerate(work)]
         found = list(tqdm(pool.map(partial(run, z, seed), numbered), total=len(work)))
     lines = [
-        f"# Simulated: {date.today()}, seed {seed}",
+        "# Formulas of stations, and simulations of them",
         "",
-        f"{len(work)} figures, all intervals at once at 95 % (z = {z:.2f}); widest: "
-        f"{100 * max(error for _, error in found):.2f} %. Inside means within the half-width.",
+        f"Simulated on {date.today()} with seed {seed}.",
+        "",
+        f"The study has {len(work)} figures. With a probability of 95 % all intervals hold "
+        f"together (z = {z:.2f}). The widest half-width is "
+        f"{100 * max(error for _, error in found):.2f} %. "
+        "The last column says whether the formula lies within the half-width.",
         "",
         "| station and figure | formula | simulated | half-width | inside |",
         "|---|---|---|---|---|",

@@ -38,7 +38,7 @@ def main() -> None:
         "`make test`: exit code": [],
         "load before": [],
     }
-    commits, load = sys.argv[1:], os.getloadavg()[0]
+    commits, load = [named(commit) for commit in sys.argv[1:]], os.getloadavg()[0]
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(len(commits)) as pool:
         ones = [cloned(commit, Path(folder) / f"one-{commit}") for commit in commits]
         others = [cloned(commit, Path(folder) / f"other-{commit}") for commit in commits]
@@ -51,9 +51,17 @@ def main() -> None:
         for row, figure in zip(rows.values(), figures, strict=True):
             row.append(str(code) if figure is code else f"{figure:.{2 if figure < 10 else 0}f}")
     lines = [f"# What one waits for: {date.today()}, {os.cpu_count()} cores", "", NOTE, ""]
-    lines += [f"| | {' | '.join(sys.argv[1:])} |", f"|---|{'---|' * len(sys.argv[1:])}"]
+    lines += [f"| | {' | '.join(commits)} |", f"|---|{'---|' * len(commits)}"]
     lines += [f"| {name} | {' | '.join(row)} |" for name, row in rows.items()]
     Path(__file__).with_name("WAITS.md").write_text("\n".join(lines) + "\n")
+
+
+def named(commit: str) -> str:
+    """A commit by its hash, also where it was asked for as HEAD."""
+    asked = ["git", "rev-parse", "--short", commit]
+    return subprocess.run(
+        asked, cwd=ROOT, check=True, capture_output=True, text=True
+    ).stdout.strip()
 
 
 def cloned(commit: str, folder: Path) -> Path:

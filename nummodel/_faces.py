@@ -1,4 +1,4 @@
-"""What a package shows: its public modules alone, each imported when it is first used."""
+"""What a package shows: its public modules alone, each imported at its first use."""
 
 from collections.abc import Callable
 from importlib import import_module
@@ -6,7 +6,7 @@ from types import ModuleType
 
 
 def face(package: str, modules: str) -> tuple[Callable[[str], ModuleType], Callable[[], list[str]]]:
-    """`__getattr__` and `__dir__` of a package with these public modules, parted by blanks."""
+    """`__getattr__` and `__dir__` of a package with these public modules, named in one text."""
     public = modules.split()
 
     def get(name: str) -> ModuleType:

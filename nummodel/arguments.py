@@ -1,8 +1,8 @@
-"""Arguments of the models: held against the ranges of their quantities, and made arrays.
+"""Arguments of the models: checked against the ranges of their quantities, and made arrays.
 
-Every model asks here, so that all refuse the same in the same words. What no machine has is refused
-as well: a figure above `LARGEST` makes products that floats cannot hold, a count above `COUNTABLE`
-makes work without end. A result that is no figure is refused here, too.
+All models check here, so that all refuse the same values in the same words. A number above
+`LARGEST` is refused because products of such numbers overflow, a count above `COUNTABLE` because
+the work would not end. A result that is no number, or outside its range, is refused here as well.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,14 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from nummodel.nomenclature import quantity, range_of
+from nummodel.nomenclature import QUANTITIES, quantity
 
 WHOLE = ("N", "K", "c", "n", "m", "nodes", "batch")
 #: Results of other models, which may be as large as they come out, and infinite.
 RESULTS = ("W_mmc",)
 LARGEST, COUNTABLE = 1e100, 10**9
-#: How far below 0, or above a highest value, rounding may bring a result.
+#: By how much rounding may bring a result below its lowest value or above its highest.
 ROUNDING = 1e-9
+#: What an argument of 0, 1 or 2 dimensions is.
+KINDS = ("{0}number", "list of {0}numbers", "table of {0}numbers")
 
 
 def numbers(name: str, value: Any) -> np.ndarray:
@@ -29,7 +31,7 @@ def numbers(name: str, value: Any) -> np.ndarray:
         array = np.asarray(value)
         if array.dtype.kind in "biuf":
             return np.asarray(array, dtype=float) + 0.0  # which makes -0 a 0
-        # Long whole numbers and fractions; not nothing, of which NumPy makes nan.
+        # Long whole numbers and fractions; but NumPy would make nan of None.
         if array.dtype.kind == "O" and all(v is not None for v in array.flat):
             return np.asarray(array, dtype=float)
     except (TypeError, ValueError, OverflowError):
@@ -37,37 +39,51 @@ def numbers(name: str, value: Any) -> np.ndarray:
     raise ValueError(f"{name} is {value!r}, expected a number or several")
 
 
-def valid(values: Mapping[str, Any], whole: tuple[str, ...] = WHOLE) -> dict[str, Any]:
-    """The arguments as float arrays. Raises ValueError naming one that makes no sense, and for
-    shapes that do not go together.
+def within(
+    name: str, value: Any, low: float, high: float = LARGEST, *, whole=False, ndim=(), empty=False
+) -> np.ndarray:
+    """An argument as an array of floats from `low` to `high`. It may have any number of dimensions,
+    or one of `ndim`. Raises ValueError that names it and says what was expected.
+    """
+    try:
+        array = numbers(name, value)
+        if whole and np.asarray(value).dtype == bool:
+            raise ValueError
+    except ValueError:
+        array = np.array(np.nan)
+    kinds = " or a ".join(KINDS[n] for n in ndim or (0,)).format("whole " if whole else "")
+    expected = f"expected a {kinds} of at least {low:g}"
+    if high < COUNTABLE or (array > high).any():
+        expected += " and at most " + (f"{high:,.0f}" if whole else f"{high:g}")
+    if not (array.size or empty):
+        raise ValueError(f"{name} is empty, {expected}")
+    bad = ~((array >= low) & (array <= high))
+    if whole:
+        bad |= array != np.rint(array)
+    if bad.any() or (ndim and array.ndim not in ndim):
+        plain = bad.any() and (array.ndim or isinstance(value, np.number))
+        found = f"{array[bad][0]:g}" if plain else repr(value)
+        raise ValueError(f"{name} is {found}, {expected}")
+    return array
+
+
+def valid(values: Mapping[str, Any], whole=WHOLE, empty=False) -> dict[str, Any]:
+    """The arguments as float arrays. Raises ValueError, naming the argument, for a value outside
+    the range of its quantity, and for shapes that do not go together.
     """
     arrays = {}
     for name, value in values.items():
         low, high = quantity(name)[3:]
-        kind = "a whole number" if name in whole else "a number"
         most = inf if name in RESULTS else COUNTABLE if name in whole else LARGEST
-        try:
-            array = numbers(name, value)
-        except ValueError:
-            array = np.array(np.nan)
-        if not array.size:
-            raise ValueError(f"{name} is empty, expected {kind}{range_of(name)}")
-        bad = ~((array >= low) & (array <= min(high, most)))
-        if name in whole:
-            bad |= array != np.rint(array)
-        if bad.any():
-            got = f"{array[bad][0]:g}" if array.ndim else repr(value)
-            limit = f" and at most {most:g}" if high == inf and (array > most).any() else ""
-            raise ValueError(f"{name} is {got}, expected {kind}{range_of(name)}{limit}")
-        arrays[name] = array
-    if len(arrays) > 1:
-        aligned(arrays)
+        high = min(high, most)
+        arrays[name] = within(name, value, low, high, whole=name in whole, empty=empty)
+    aligned(arrays)
     return arrays
 
 
 def continuous(values: Mapping[str, Any]) -> dict[str, Any]:
-    """As `valid`, where a count need not be whole: a curve may be drawn between populations."""
-    return valid(values, whole=())
+    """As `valid`, for a curve: it may be drawn between whole populations, or at no point."""
+    return valid(values, whole=(), empty=True)
 
 
 def aligned(arrays: Mapping[str, np.ndarray]) -> tuple[int, ...]:
@@ -79,29 +95,14 @@ def aligned(arrays: Mapping[str, np.ndarray]) -> tuple[int, ...]:
         raise ValueError(f"{shapes}: expected as many of each, or one") from None
 
 
-def count(name: str, value: Any, most: int = COUNTABLE) -> int:
-    """The value, where one whole number of at least 1 is asked for: of nodes, of processors.
-    Raises ValueError for anything else, and for more than `most`.
-    """
-    try:
-        number = numbers(name, value)
-    except ValueError:
-        number = np.array(np.nan)
-    if number.ndim or isinstance(value, bool) or not 1 <= number <= most or number % 1:
-        limit = f" and at most {most:,}" if not number.ndim and number > most else ""
-        raise ValueError(f"{name} is {value!r}, expected a whole number of at least 1{limit}")
-    return int(number)
+def count(name: str, value: Any, least: int = 1, most: int = COUNTABLE) -> int:
+    """An argument that is one whole number, such as a number of nodes or of processors."""
+    return int(within(name, value, least, most, whole=True, ndim=(0,)))
 
 
-def indices(name: str, value: Any, most: int, what: str) -> np.ndarray:
+def indices(name: str, value: Any, most: int, ndim: tuple = (0, 1)) -> np.ndarray:
     """An argument as whole numbers from 0 to `most` - 1, which say which of several is meant."""
-    try:
-        array = np.asarray(value)
-        if array.dtype.kind in "iu" and ((array >= 0) & (array < most)).all():
-            return array
-    except ValueError:  # lists of unequal length
-        pass
-    raise ValueError(f"{name} is {value!r}, expected a list of {what} from 0 to {most - 1}")
+    return within(name, value, 0, most - 1, whole=True, ndim=ndim).astype(int)
 
 
 def feasible(name: str, value: float, most: float, why: str) -> None:
@@ -110,35 +111,52 @@ def feasible(name: str, value: float, most: float, why: str) -> None:
         raise ValueError(f"{name} is {value:,.0f}, expected at most {most:,.0f}: {why}")
 
 
-def positive(name: str, values: Any) -> None:
-    """Raises ValueError where one of the values is 0, or its reciprocal no figure."""
-    if np.min(values) < 1 / LARGEST:
-        raise ValueError(f"{name} is {np.min(values):g}, expected more")
+def ordered(given: Mapping[str, Any], small: str, large: str, why: str = "") -> None:
+    """Raises ValueError where the argument called `large` is less than the one called `small`."""
+    least, most = np.broadcast_arrays(given[small], given[large])
+    less = most < least * (1 - ROUNDING)
+    if less.any():
+        raise ValueError(
+            f"{large} is {most[less][0]:g}, expected at least {small}, {least[less][0]:g}{why}"
+        )
 
 
 def a_figure(name: str, result: Any, given: Mapping[str, Any], low: float, high: float) -> None:
-    """Raises ArithmeticError for a result out of its range, or none: arguments that contradict each
-    other, or that are too far apart for floats.
+    """Raises ArithmeticError for a result that is no number or out of its range: its arguments
+    contradict each other, or are too far apart for floats.
     """
-    found = np.asarray(result)
-    good = (found >= low - ROUNDING) & (found <= high + ROUNDING)
+    values = np.asarray(result)
+    good = (values >= low - ROUNDING) & (values <= high + ROUNDING)
     if not good.all():
         first = tuple(np.argwhere(~good)[0])
-        at = {n: np.broadcast_to(v, found.shape)[first] for n, v in given.items()}
-        said = ", ".join(f"{n} = {v:g}" for n, v in at.items())
-        raise ArithmeticError(f"{name} comes out as {found[first]:g}, which cannot be, from {said}")
+        at = {n: np.broadcast_to(v, values.shape)[first] for n, v in given.items()}
+        listed = ", ".join(f"{n} = {v:g}" for n, v in at.items())
+        wrong = f"{values[first]:g}, which cannot be"
+        raise ArithmeticError(f"{name} comes out as {wrong}, from {listed}")
+
+
+def checked(function: Callable) -> Callable:
+    """The function, given as checked arrays those of its arguments that are quantities."""
+    parameters = signature(function)
+
+    @wraps(function)
+    def call(*args, **kwargs):
+        given = parameters.bind(*args, **kwargs).arguments
+        return function(**given | valid({n: v for n, v in given.items() if n in QUANTITIES}))
+
+    return call
 
 
 def station(law: Callable) -> Callable:
-    """The law with its arguments and its result checked; scalars in, float out."""
-    names = signature(law)
+    """The law of quantities with its result checked as well; scalars in, float out."""
+    parameters = signature(law)
 
     @wraps(law)
-    def checked(*args, **kwargs):
-        values = valid(names.bind(*args, **kwargs).arguments)
+    def call(*args, **kwargs):
+        values = valid(parameters.bind(*args, **kwargs).arguments)
         with np.errstate(all="ignore"):
             result = law(**values)
         a_figure(law.__name__, result, values, 0.0, inf)
         return result if np.ndim(result) else float(result)
 
-    return checked
+    return call

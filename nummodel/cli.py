@@ -4,17 +4,27 @@ Exit code 0: done; 1: a claim or a notebook failed; 2: wrong usage or input that
 with one line that says where, what is wrong and what was expected.
 """
 
+import json
 import os
 import sys
+from collections.abc import Iterator
+from functools import partial
+from importlib import import_module
 from importlib.util import find_spec
 from io import TextIOWrapper
 from math import isnan
 from pathlib import Path
+from pkgutil import iter_modules
 
 import click
 
 from nummodel import __version__
 from nummodel.errors import InputError, line, tell
+
+Pairs = Iterator[tuple[str, str]]
+TIME = click.FloatRange(0, 1e9, min_open=True)
+SHARE = click.FloatRange(0, 1, min_open=True, max_open=True)
+option = partial(click.option, show_default=True)
 
 
 def say(text: object) -> None:
@@ -35,29 +45,25 @@ def cli(context) -> None:
 @cli.command()
 @click.argument("notebooks", nargs=-1, metavar="[NOTEBOOK ...]")
 @click.option("-p", "given", multiple=True, metavar="NAME=VALUE", help="Set a parameter.")
-@click.option("--sweep", multiple=True, metavar="NAME=V1,V2,...", help="A run for each value.")
-@click.option("--params", metavar="FILE.yaml", type=click.Path(path_type=Path), help="Runs listed.")
-@click.option("--jobs", default=2, show_default=True, type=click.IntRange(1), help="At a time.")
-@click.option("--output", default="report", show_default=True, type=click.Path(path_type=Path))
+@click.option("--sweep", multiple=True, metavar="NAME=V1,V2,...", help="Run with each value.")
 @click.option(
-    "--timeout",
-    default=600.0,
-    show_default=True,
-    type=click.FloatRange(0, 1e9, min_open=True),
-    metavar="SECONDS",
-    help="A run that takes longer has failed.",
+    "--params", metavar="FILE.yaml", type=click.Path(path_type=Path), help="Run what a file lists."
 )
-@click.option("--force", is_flag=True, help="Also what is there already, and would be the same.")
-@click.option("--no-execute", is_flag=True, help="Only make pages of what was executed before.")
+@option("--jobs", default=2, type=click.IntRange(1), help="Runs at the same time.")
+@option("--output", default="report", metavar="FOLDER", help="Where the pages go.")
+@option("--timeout", default=600.0, type=TIME, metavar="SECONDS", help="Stop a longer run.")
+@click.option("--force", is_flag=True, help="Run again even where an up-to-date result exists.")
+@click.option("--no-execute", is_flag=True, help="Run nothing, only make the pages again.")
 def report(notebooks, given, sweep, params, jobs, output, timeout, force, no_execute) -> None:
-    """Execute notebooks, all or some, into pages.
+    """Execute notebooks, all or some, and make a page of each.
 
     An index, claims.json and results.csv are written beside the pages.
 
-    A notebook is named by its number, its name or its path. Several --sweep give every
-    combination. --params lists runs, as in: - {notebook: 11, parameters: {train: [6, 12]}}
+    A notebook is named by its number, its name or its path. Several --sweep run every combination
+    of their values. --params lists runs, as in: - {notebook: 11, parameters: {train: [6, 12]}}
 
-    A run that OUTPUT holds already is skipped, so the same command goes on where one was stopped.
+    A run whose up-to-date result is in the folder is skipped, so the same command continues a
+    report that was stopped.
     """
     _need_notebooks()
     from nummodel.reports import report as room
@@ -65,26 +71,28 @@ def report(notebooks, given, sweep, params, jobs, output, timeout, force, no_exe
 
     if isnan(timeout):
         raise InputError("--timeout is nan, expected a number of seconds")
+    if not output:
+        raise InputError("--output is empty, expected the name of a folder")
     if params and (notebooks or given or sweep):
         raise InputError("--params lists whole runs, expected no notebook, -p or --sweep beside it")
-    asked = runs.listed(params) if params else runs.plan(list(notebooks), given, sweep)
+    index = Path(output) / "index.html"
+    planned = runs.listed(params) if params else runs.plan(list(notebooks), given, sweep)
     try:
-        outcomes = room.report(asked, output, jobs, not no_execute, force, timeout)
+        outcomes = room.make(planned, index.parent, jobs, not no_execute, force, timeout)
     except OSError as error:
-        tell(f"{output / 'index.html'}: {error.strerror}, not renewed")
+        tell(f"{index}: {error.strerror}, not renewed")
         sys.exit(1)
     except KeyboardInterrupt:
         tell("interrupted: the same command goes on from there")
         raise
-    kept = sum(outcome.kept for outcome in outcomes)
+    kept, failed = sum(o.kept for o in outcomes), sum(not o.held for o in outcomes)
     if kept:
-        left = "nothing to do" if kept == len(outcomes) else f"{len(outcomes) - kept} executed"
-        told = f"{kept} of {len(outcomes)} runs were there already (--force runs them again)"
-        tell(f"{left}: {told}")
-    click.echo(os.fsencode(output / "index.html"))  # as it is called, whatever its encoding
+        executed = len(outcomes) - kept
+        there = f"{kept} of {len(outcomes)} runs were there already (--force runs them again)"
+        tell(f"{f'{executed} executed' if executed else 'nothing to do'}: {there}")
+    click.echo(os.fsencode(index))  # as it is called, whatever its encoding
     if len(outcomes) == 1 and outcomes[0].paged:
-        tell(f"its page: {output / outcomes[0].run.name}.html")
-    failed = sum(not outcome.held for outcome in outcomes)
+        tell(f"its page: {index.parent / outcomes[0].run.name}.html")
     if failed:
         tell(f"{failed} of {len(outcomes)} runs failed")
     sys.exit(failed > 0)
@@ -99,28 +107,7 @@ def _need_notebooks() -> None:
             raise InputError(f"report needs {library}, which is not installed: {how}")
 
 
-@cli.command("list")
-@click.argument(
-    "what",
-    required=False,
-    type=click.Choice(["notebooks", "laws", "tables", "readers"]),
-)
-def list_(what) -> None:
-    """List notebooks, laws, tables and readers."""
-    kinds = {
-        "notebooks": _notebooks,
-        "laws": _laws,
-        "tables": _tables,
-        "readers": _readers,
-    }
-    for kind in [what] if what else kinds:
-        if not what:
-            click.secho(kind, bold=True)
-        for name, meaning in kinds[kind]():
-            say(f"{'' if what else '  '}{name:<34} {meaning}")
-
-
-def _notebooks():
+def _notebooks() -> Pairs:
     from nummodel.reports import notebook, runs
 
     for path in runs.notebooks():
@@ -129,57 +116,63 @@ def _notebooks():
             yield f"  -p {parameter.name}={parameter.default}", parameter.help
 
 
-def _laws():
+def _laws() -> Pairs:
     from nummodel.models.scaling import LAWS
 
-    return [(name, law.__doc__.partition("\n")[0]) for name, law in LAWS.items()]
+    return ((name, str(law.__doc__)) for name, law in LAWS.items())
 
 
-def _tables():
+def _tables() -> Pairs:
     from nummodel.records import data
 
-    return [(name, data.card(name)["title"]) for name in data.tables()]
+    return ((name, data.card(name)["title"]) for name in data.tables())
 
 
-def _readers():
-    from importlib import import_module
-    from pkgutil import iter_modules
-
+def _readers() -> Pairs:
     from nummodel.records import readers
 
-    found = [
-        (m.name, import_module(f"nummodel.records.readers.{m.name}"))
-        for m in iter_modules(readers.__path__)
-    ]
-    return [(name, module.__doc__.partition("\n")[0]) for name, module in found]
+    for module in iter_modules(readers.__path__):
+        yield module.name, str(import_module(f"{readers.__name__}.{module.name}").__doc__)
+
+
+KINDS = {"notebooks": _notebooks, "laws": _laws, "tables": _tables, "readers": _readers}
+
+
+@cli.command("list")
+@click.argument("what", required=False, type=click.Choice(list(KINDS)))
+def list_(what) -> None:
+    """List notebooks with their parameters, laws, tables and readers of files."""
+    for kind in [what] if what else KINDS:
+        if not what:
+            click.secho(kind, bold=True)
+        for name, meaning in KINDS[kind]():
+            first = meaning.partition("\n")[0]
+            say(f"{'' if what else '  '}{name:<34} {first}")
 
 
 @cli.command()
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--x", metavar="COLUMN", help="Column of the load N.  [default: by its name]")
+@click.option("--x", metavar="COLUMN", help="Column of the load.  [default: by its name]")
 @click.option("--y", metavar="COLUMN", help="Column of the throughput.  [default: by its name]")
-@click.option("--law", default="all", show_default=True, metavar="NAME|all")
-@click.option(
+@option("--law", default="all", metavar="NAME|all", help="Law to fit.")
+@option(
     "--weights",
     default="absolute",
-    show_default=True,
     metavar="absolute|relative|log|COLUMN",
-    help="What multiplies the squared residuals: 1, 1/X^2, a column; or residuals of ln X.",
+    help="Weight of a squared residual: 1, 1/X^2 or a column; log takes residuals of ln X.",
 )
-@click.option("--holdout", metavar="'N>24'", help="Points kept out of the fit, to be predicted.")
-@click.option("--level", default=0.95, show_default=True, type=click.FloatRange(0, 1, True, True))
-@click.option("--json", "as_json", is_flag=True, help="One JSON document instead of tables.")
+@click.option("--holdout", metavar="'N>24'", help="Predict these points instead of fitting them.")
+@option("--level", default=0.95, type=SHARE, help="Level of all intervals.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document, not tables.")
 def fit(file, x, y, law, weights, holdout, level, as_json) -> None:
     """Fit scaling laws to loads and throughputs.
 
-    FILE is a CSV file with a header, "-" for one on standard input, or the name of one of
-    `nummodel list tables`. Cells are parted by commas, semicolons or tabs.
+    FILE is a CSV file with a header, "-" for standard input, or a table that `nummodel list tables`
+    names. Commas, semicolons or tabs separate the cells.
     """
-    import json
-
     from nummodel import study
 
-    result = study.study(file, x, y, law, weights, holdout, level)
+    result = study.document(file, x, y, law, weights, holdout, level)
     if as_json:
         click.echo(json.dumps(result, indent=1, allow_nan=False))
         return
@@ -191,7 +184,7 @@ def fit(file, x, y, law, weights, holdout, level, as_json) -> None:
 def main() -> None:
     """Run the command line; mistakes of its user become one line and exit code 2."""
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):  # what an encoding lacks is escaped as well
+        if isinstance(stream, TextIOWrapper):  # escapes characters that the encoding lacks
             stream.reconfigure(errors="backslashreplace")
     try:
         cli.main(standalone_mode=False, prog_name="nummodel")
@@ -204,5 +197,5 @@ def main() -> None:
         sys.exit(130)
     except OSError as error:
         tell(f"{error.filename or 'output'}: {error.strerror}")
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is left to be written goes nowhere
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the rest of the output goes nowhere
         sys.exit(1)

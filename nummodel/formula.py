@@ -4,10 +4,10 @@
     def amdahl_throughput(N, X1, sigma):
         return X1 * N / (1 + sigma * (N - 1))
 
-Its LaTeX, its NumPy function, its exact gradient, and whatever follows from it by algebra (an
-inverse, a limit, an optimum) are derived from that body. A body of plain arithmetic takes numbers
-and arrays as it is, and jets for its gradient; a body with cases goes through SymPy, as algebra
-does. SymPy is imported where it is needed: it takes half a second.
+Its LaTeX, its NumPy function, its exact gradient, and what follows from it by algebra (an inverse,
+a limit, an optimum) are derived from that body. A body of plain arithmetic is called with numbers
+and arrays, and with jets for its gradient; a body with cases goes through SymPy. SymPy is imported
+only where it is needed, since that takes half a second.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -25,12 +25,14 @@ from nummodel.nomenclature import quantity
 class Formula:
     """One closed-form law: `result` as a function of `quantities`, its argument names in order.
 
-    Called with numbers or arrays of any broadcastable shape it gives a float or a float array.
-    Outside its validity it is `inf` or `nan`, as the mathematics has it. `valid` takes the
-    arguments by name and returns them as arrays, or raises where one makes no sense. With it, a
-    result out of the range of its quantity, or `nan`, is an ArithmeticError. A search looks where
-    nobody would: for it the law is `unchecked`.
+    Called with numbers or arrays of any broadcastable shape it gives a float or a float array, as
+    the mathematics has it: `inf` or `nan` where the law does not hold. `valid` takes the arguments
+    by name and returns them as arrays, or raises ValueError for one that makes no sense. With
+    `valid`, a result that is `nan` or out of the range of its quantity is an ArithmeticError. A
+    search also tries arguments that make no sense: for it the law is `unchecked`.
     """
+
+    __name__: str  # the law's
 
     def __init__(
         self,
@@ -70,7 +72,7 @@ class Formula:
         try:
             with np.errstate(all="ignore"):
                 jet = self.body(**values)
-        except Exception:  # what SymPy or a body says of numbers that it does not know
+        except Exception:  # SymPy or the body cannot compute with jets
             return False
         if not isinstance(jet, Jet):
             return False
@@ -78,40 +80,13 @@ class Formula:
         return all(isinstance(number, float) for number in numbers)
 
     def _somewhere(self, share: float) -> dict[str, np.float64]:
-        """Values inside the ranges of all quantities, no two at the same place, and a load at which
-        laws of N - 1 hold.
-        """
+        """Values inside the ranges of all quantities, at different places; a load is above 1."""
         ends = {n: (1.0, np.inf) if n == "N" else quantity(n)[3:] for n in self.quantities}
         places = [share * (1 + i / len(ends)) for i in range(len(ends))]
         return {
             n: np.float64(low + min(high - low, 1.0) * place)
             for (n, (low, high)), place in zip(ends.items(), places, strict=True)
         }
-
-    @cached_property
-    def _value(self) -> Callable:
-        """The law as a NumPy function of all quantities, by keyword."""
-        if not self._plain:
-            return self._compiled(self.expr)
-
-        def value(**values):
-            with np.errstate(all="ignore"):
-                return self.body(**{n: np.asarray(v, dtype=float) for n, v in values.items()})
-
-        return value
-
-    def _compiled(self, expr) -> Callable:
-        """NumPy function of all quantities, by keyword, made by SymPy."""
-        import sympy as sp
-
-        modules = [{"select": _select}, "numpy"]
-        inner = sp.lambdify(list(self.symbols.values()), expr, modules, cse=True)
-
-        def value(**values):
-            with np.errstate(all="ignore"):
-                return inner(*(np.asarray(values[n], dtype=float) for n in self.quantities))
-
-        return value
 
     def __call__(self, *args, **kwargs):
         values = self.__signature__.bind(*args, **kwargs).arguments
@@ -121,17 +96,17 @@ class Formula:
             return self.unchecked(**values)
         values = self._valid(values)
         value = self.unchecked(**values)
-        a_figure(self.__name__, np.asarray(value), values, *quantity(self.result)[3:])  # type: ignore[attr-defined]
+        a_figure(self.__name__, np.asarray(value), values, *quantity(self.result)[3:])
         return value
 
     def unchecked(self, **values):
-        """The value at any arguments, whether they make sense or not."""
+        """The value at any arguments, by keyword, whether they make sense or not."""
         shape = np.broadcast_shapes(*map(np.shape, values.values()))
-        value = np.broadcast_to(self._value(**values), shape)
+        value = np.broadcast_to(self.jet(())(**values)[0], shape)
         return value.copy() if shape else float(value)
 
     def at(self, values: Mapping[str, Any]):
-        """The value with the quantities that `values` has, which may be more than the law's."""
+        """The value at `values`, which may have more quantities than the law."""
         return self(**{n: values[n] for n in self.quantities})
 
     def gradient(self, names: Iterable[str]) -> Callable:
@@ -153,34 +128,40 @@ class Formula:
         """
         pairs = [(i, j) for i in range(len(names)) for j in range(i + 1)] if second else []
         if not self._plain:
+            import sympy as sp
+
             by = [self.symbols[n] for n in names]
             slopes = [self.expr.diff(a) for a in by]
-            return self._compiled([self.expr, *slopes, *(slopes[i].diff(by[j]) for i, j in pairs)])
+            all_of_them = [self.expr, *slopes, *(slopes[i].diff(by[j]) for i, j in pairs)]
+            modules = [{"select": _select}, "numpy"]
+            compiled = sp.lambdify(list(self.symbols.values()), all_of_them, modules, cse=True)
 
-        def carried(**values: Any) -> list:
-            arrays: dict[str, Any] = {n: np.asarray(v, dtype=float) for n, v in values.items()}
+        def computed(**values: Any) -> list:
+            arrays: dict[str, Any] = {n: np.asarray(values[n], dtype=float) for n in values}
             with np.errstate(all="ignore"):
+                if not self._plain:
+                    return compiled(*(arrays[n] for n in self.quantities))
                 arrays |= {n: Jet.of(arrays[n], i) for i, n in enumerate(names)}
                 jet = self.body(**arrays)
-            if not isinstance(jet, Jet):  # none of these names moves it
+            if not isinstance(jet, Jet):  # it depends on none of these names
                 jet = Jet(jet, {}, {})
             firsts = [jet.first.get(i, 0.0) for i in range(len(names))]
             return [jet.value, *firsts, *(jet.second.get(pair, 0.0) for pair in pairs)]
 
-        return carried
+        return computed
 
     def carried(self, **values: Any) -> Any:
-        """The value for jets, numbers and arrays, also where the body takes no jets."""
+        """The value for jets, numbers and arrays, also where the body cannot compute with jets."""
         if self._plain:
             return self.body(**values)
         names = tuple(n for n, v in values.items() if isinstance(v, Jet))
         plain = {n: values[n].value if n in names else v for n, v in values.items()}
-        value, *found = self.jet(names, second=True)(**plain)
-        moved = [values[n] - plain[n] for n in names]
-        terms = [*moved]
-        for i, one in enumerate(moved):
-            terms += [one * other * (0.5 if one is other else 1.0) for other in moved[: i + 1]]
-        return sum((slope * term for slope, term in zip(found, terms, strict=True)), value)
+        value, *slopes = self.jet(names, second=True)(**plain)
+        steps = [values[n] - plain[n] for n in names]
+        terms = [*steps]
+        for i, one in enumerate(steps):
+            terms += [one * other * (0.5 if one is other else 1.0) for other in steps[: i + 1]]
+        return sum((slope * term for slope, term in zip(slopes, terms, strict=True)), value)
 
     @classmethod
     def made(
@@ -197,7 +178,7 @@ class Formula:
 
     @classmethod
     def of(cls, result: str, expr, quantities: Iterable[str], name: str, meaning: str) -> "Formula":
-        """The formula that algebra has made: `result` is `expr`, an expression of `quantities`."""
+        """The formula of `result` that is `expr`, a SymPy expression of `quantities`."""
 
         def body(**values):
             return expr.subs({symbol: values[symbol.name] for symbol in expr.free_symbols})
@@ -205,12 +186,12 @@ class Formula:
         return cls.made(result, body, quantities, name, meaning)
 
     def derived(self, result: str, expr, name: str, meaning: str) -> "Formula":
-        """What `expr` has left of this formula's quantities, as the formula of `result`."""
-        left = {symbol.name for symbol in expr.free_symbols}
-        return Formula.of(result, expr, [n for n in self.quantities if n in left], name, meaning)
+        """The formula of `result` that is `expr`, of those of this law's quantities that it has."""
+        names = {symbol.name for symbol in expr.free_symbols}
+        return Formula.of(result, expr, [n for n in self.quantities if n in names], name, meaning)
 
     def solved_for(self, name: str, meaning: str) -> "Formula":
-        """This law read the other way: `name` as a function of the others and of the result.
+        """This law solved for `name`, a function of its other quantities and of its result.
 
         >>> from nummodel.models.operational import utilisation
         >>> utilisation.solved_for("D", "Service demand.")(X=50.0, c=4, rho=0.5)
@@ -225,20 +206,19 @@ class Formula:
 
             roots = sp.solve(self.expr - values[self.result], self.symbols[name])
             if len(roots) != 1:
-                law = self.__name__  # type: ignore[attr-defined]
-                raise ValueError(f"{law} has {len(roots)} solutions for {name}, expected one")
+                count = f"{len(roots)} solutions for {name}, expected one"
+                raise ValueError(f"{self.__name__} has {count}")
             return roots[0]
 
         quantities = [n for n in (*self.quantities, self.result) if n != name]
-        called = f"{self.__name__}_{name}"  # type: ignore[attr-defined]
-        inverse = Formula.made(name, body, quantities, called, meaning)
+        inverse = Formula.made(name, body, quantities, f"{self.__name__}_{name}", meaning)
         inverse._valid = self._valid
         return inverse
 
     @cache  # noqa: B019
     def is_scale(self, name: str) -> bool:
         """Whether the law is `name` times a function of the other quantities."""
-        if self._plain:  # twice as much of it makes twice the result
+        if self._plain:  # a scale that is twice as large makes a result that is twice as large
             points = [self._somewhere(share) for share in (0.2, 0.45)]
             with np.errstate(all="ignore"):
                 once = [self.body(**at) for at in points]
@@ -267,7 +247,7 @@ class Formula:
 
 
 def _select(conditions: list, choices: list, default: float):
-    """What numpy.select gives, in a seventh of the time, which a law with cases spends there."""
+    """As numpy.select, on which a law with cases spends its time, in a seventh of that time."""
     value: Any = default
     for condition, choice in zip(conditions[::-1], choices[::-1], strict=True):
         value = np.where(condition, choice, value)

@@ -1,7 +1,7 @@
 """Every quantity of every formula, named once.
 
-Symbols, axis labels, parameter tables, slider labels and the range that a fit may search are
-read from here; a formula with an argument that is not listed does not import.
+Symbols, axis labels, parameter tables, slider labels and the range that a fit searches are read
+from here; a formula with an argument that is not listed cannot be imported.
 """
 
 from math import inf
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 
 class Quantity(NamedTuple):
-    """What a name stands for; `low` and `high` bound the values that make sense."""
+    """The meaning of a name; values from `low` to `high` make sense."""
 
     latex: str
     unit: str
@@ -26,8 +26,6 @@ QUANTITIES = {
     "X_full": Quantity(r"X_\mathrm{full}", "1/s", "throughput at full utilisation (ITR)"),
     "C": Quantity("C", "-", "relative capacity: throughput over throughput at N = 1"),
     "R": Quantity("R", "s", "response time, waiting included"),
-    "R_min": Quantity(r"R_\mathrm{min}", "s", "lower bound of the response time"),
-    "R_max": Quantity(r"R_\mathrm{max}", "s", "upper bound of the response time"),
     "Q": Quantity("Q", "-", "mean number present"),
     "D": Quantity("D", "s", "service demand of one transaction"),
     "D0": Quantity("D_0", "s", "demand of a transaction that nobody delays"),
@@ -48,8 +46,7 @@ QUANTITIES = {
     "p": Quantity("p", "-", "probability, share of the customers", 0.0, 1.0),
     "cv2": Quantity("c_s^2", "-", "squared coefficient of variation of service"),
     "cv2_a": Quantity("c_a^2", "-", "squared coefficient of variation between arrivals"),
-    "vacation": Quantity(r"\bar V", "s", "vacation of an idle server, mean"),
-    "cv2_v": Quantity("c_v^2", "-", "squared coefficient of variation of vacations"),
+    "cv2_v": Quantity("c_v^2", "-", "squared coefficient of variation of times away"),
     # locks
     "n": Quantity("n", "-", "threads at a lock, the holder included", 1.0),
     "h": Quantity("h", "s", "hand-over between processors of one node"),
@@ -66,7 +63,6 @@ QUANTITIES = {
     "nu": Quantity(r"\nu", "1/s", "how often a running processor is taken away"),
     "g": Quantity("g", "-", "processor time lost for each second of it that is spun"),
     "spin": Quantity("Q_w/N", "-", "share of the processors that spin", 0.0, 1.0),
-    "switch": Quantity(r"t_\mathrm{switch}", "s", "context switch"),
     # nodes and the I/O path
     "f_remote": Quantity(r"f_\mathrm{remote}", "-", "share that goes to another node", 0.0, 1.0),
     "t_local": Quantity(r"t_\mathrm{local}", "s", "access or copy inside a node"),
@@ -98,12 +94,12 @@ QUANTITIES = {
 }
 
 
-#: Quantities that take no end of their range.
+#: Quantities that must lie inside their range, not at an end of it.
 OPEN = ("level",)
 
 
 def quantity(name: str) -> Quantity:
-    """The quantity called `name`. Raises NameError, with the way out, for an unknown one."""
+    """The quantity called `name`. Raises NameError for an unknown one, and says how to add it."""
     try:
         return QUANTITIES[name]
     except KeyError:
@@ -113,7 +109,7 @@ def quantity(name: str) -> Quantity:
 
 
 def known(name: str) -> str:
-    """The quantity that a name of one's own stands for, by its first part; "" if there is none.
+    """The quantity that a user's own name stands for, by its first part; "" if there is none.
 
     >>> known("D_max"), known("D_disk"), known("colour")
     ('D_max', 'D', '')
@@ -132,7 +128,7 @@ def in_range(name: str, value: float) -> bool:
 
 
 def range_of(name: str) -> str:
-    """The values of a quantity that make sense, as words that follow "expected a number".
+    """The range of a quantity in words that follow "expected a number".
 
     >>> range_of("rho"), range_of("c"), range_of("level")
     (' of at least 0 and at most 1', ' of at least 1', ' above 0 and below 1')
@@ -153,21 +149,46 @@ def label(name: str) -> str:
     return f"{meaning} ${latex}$" + (f" [{unit}]" if unit != "-" else "")
 
 
-def show(value: Any) -> str:
-    """A value as a person would write it.
+#: Units in which a person writes seconds, the largest first.
+SECONDS = {"s": 1.0, "ms": 1e-3, "µs": 1e-6, "ns": 1e-9}
+
+
+def show(value: Any, unit: str = "") -> str:
+    """A value as a person would write it. A share with the unit "%" becomes a percentage, and
+    seconds become milliseconds and so on; any other unit follows the figure.
 
     >>> show(0.0257137), show(15819.2), show([15000, None]), show(True)
-    ('0.02571', '15819', '15000 or more', 'true')
+    ('0.02571', '15,819', '15,000 or more', 'true')
+    >>> show(0.008903, "%"), show(0.006202, "s"), show(10319.5, "1/s"), show([2e-8, 3e-8], "s")
+    ('0.89 %', '6.202 ms', '10,320/s', '20 to 30 ns')
     """
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, float):
-        return f"{value:.0f}" if 1e4 <= abs(value) < 1e9 else f"{value:.4g}"
-    if isinstance(value, (list, tuple)) and len(value) == 2:
-        low, high = value
-        if low is None and high is None:
-            return "no interval"
-        if high is None:
-            return f"{show(low)} or more"
-        return f"{show(high)} or less" if low is None else f"{show(low)} to {show(high)}"
-    return "none" if value is None else str(value)
+    if isinstance(value, bool) or value is None:
+        return "none" if value is None else str(value).lower()
+    ends = value if isinstance(value, (list, tuple)) else [value]
+    if len(ends) > 2 or not all(end is None or isinstance(end, (int, float)) for end in ends):
+        return str(value)
+    sizes = [abs(end) for end in ends if end is not None]
+    if not sizes:
+        return "no interval"
+    factor, after = _in_words(unit, max(sizes))
+    digits = 3 if unit == "%" else 4
+    figures = [None if end is None else _figure(end * factor, digits) for end in ends]
+    if None in figures:
+        return f"{figures[0]}{after} or more" if figures[0] else f"{figures[1]}{after} or less"
+    return " to ".join(map(str, figures)) + after
+
+
+def _in_words(unit: str, size: float) -> tuple[float, str]:
+    """What a value of this size is multiplied by, and what follows the figure."""
+    if unit == "%":
+        return 100, " %"
+    if unit == "s":
+        name, one = next(((n, s) for n, s in SECONDS.items() if size >= s), ("s", 1.0))
+        return 1 / one, f" {name}"
+    return 1, unit[1:] if unit.startswith("1/") else f" {unit}" if unit else ""
+
+
+def _figure(value: float, digits: int) -> str:
+    if isinstance(value, int) or 1e4 <= abs(value) < 1e9:
+        return f"{value:,.0f}" if abs(value) >= 1e4 else str(value)
+    return f"{value:.{digits}g}"

@@ -28,8 +28,8 @@ END, LINE = "end", 11.0
 class Picture:
     """A figure with alternative text, which shows itself as the value of a cell.
 
-    It holds a Matplotlib figure and is none, so that whatever else in the kernel decides how
-    figures are shown does not decide how this one is.
+    It holds a Matplotlib figure and is none itself, so that other libraries in the kernel, which
+    may change how Matplotlib's figures are shown, do not change how this picture is shown.
     """
 
     def __init__(self, alt: str, width: float = 5.8, height: float = 3.6):
@@ -62,9 +62,7 @@ class Picture:
 
 def axes(picture: Picture, x: str, y: str, position: Any = 111, **options: Any) -> Axes:
     """Axes labelled `x` and `y`, without the frame's upper and right edge."""
-    ax = picture.figure.add_subplot(position, **options)
-    ax.set_xlabel(x)
-    ax.set_ylabel(y)
+    ax = picture.figure.add_subplot(position, xlabel=x, ylabel=y, **options)
     ax.spines[["top", "right"]].set_visible(False)
     ax.grid(color="#dddddd", linewidth=0.6)
     ax.set_axisbelow(True)
@@ -96,14 +94,8 @@ def plain(text: str) -> str:
 
 def points(ax: Axes, x, y, text: str = "", colour: str = BLACK, hollow: bool = False) -> None:
     """Measurements; hollow ones were not used in the fit. `text` stands at the last."""
-    ax.plot(
-        x,
-        y,
-        "o",
-        color=colour,
-        markersize=5.5,
-        markerfacecolor="white" if hollow else colour,
-    )
+    fill = "white" if hollow else colour
+    ax.plot(x, y, "o", color=colour, markersize=5.5, markerfacecolor=fill)
     _beside(ax, x, y, text, colour)
 
 
@@ -128,13 +120,14 @@ def fitted(result: Any, x: str, y: str, alt: str, level: float = 0.95, held_out=
     top = axes(picture, "", y, grid[0])
     top.tick_params(labelbottom=False)
     below = axes(picture, x, "residual [%]", grid[1], sharex=top)
-    held = (np.array([]),) * 2 if held_out is None else tuple(map(np.asarray, held_out))
-    N = np.linspace(min(1.0, *result.N), max(*result.N, *held[0]) * 1.05, 200)
+    new = ([], []) if held_out is None else held_out
+    N = np.linspace(min(1.0, *result.N), max(*result.N, *new[0]) * 1.05, 200)
     curve = result.predict(N, level)
     band(top, N, curve["low"], curve["high"])
     line(top, N, curve["value"])
-    for (n, measured), hollow in (((result.N, result.X), False), (held, True)):
-        text = "" if not len(held[0]) else "not used" if hollow else "used"
+    for (n, measured), hollow in (((result.N, result.X), False), (new, True)):
+        n, measured = np.asarray(n), np.asarray(measured)
+        text = "" if not len(new[0]) else "not used" if hollow else "used"
         points(top, n, measured, text, hollow=hollow)
         points(below, n, 100 * (measured / result.at(n) - 1), hollow=hollow)
     below.axhline(0, color=BLUE, linewidth=1.2)
@@ -146,22 +139,19 @@ def fitted(result: Any, x: str, y: str, alt: str, level: float = 0.95, held_out=
 
 def _beside(ax: Axes, x, y, text: str, colour: str) -> None:
     if text and len(x):
+        look: dict[str, Any] = {"color": colour, "va": "center", "gid": END}
         last = (np.asarray(x)[-1], np.asarray(y)[-1])
-        ax.annotate(
-            text, last, (6, 0), textcoords="offset points", color=colour, va="center", gid=END
-        )
+        ax.annotate(text, last, (6, 0), textcoords="offset points", **look)
 
 
 def _spread(ax: Axes) -> None:
-    """Move labels at the ends of curves up, where they would stand in each other."""
+    """Move labels at the ends of curves up, where they would cover each other."""
     ends = [text for text in ax.texts if isinstance(text, Annotation) and text.get_gid() == END]
     ax.get_ylim()  # which settles the limits
     at = {text: ax.transData.transform(text.xy) * 72 / ax.figure.dpi for text in ends}
     placed: list[tuple[float, float]] = []
     for text in sorted(ends, key=lambda text: at[text][1]):
         x, y = at[text]
-        lowest = max(
-            (below + LINE for left, below in placed if abs(left - x) < 4 * LINE), default=y
-        )
-        placed.append((x, max(y, lowest)))
+        taken = [height + LINE for column, height in placed if abs(column - x) < 4 * LINE]
+        placed.append((x, max([y, *taken])))
         text.set_position((6, placed[-1][1] - y))

@@ -1,6 +1,6 @@
 """Sliders over any law, station, network or lock, beside what was measured.
 
-A model is whatever takes quantities by name: there is no code for any of them here.
+A model is any function of named quantities. Nothing here is written for a single model.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,7 +18,7 @@ from nummodel.fits import Fit
 from nummodel.models import scaling
 from nummodel.nomenclature import QUANTITIES, known, label, quantity, show
 
-#: Where a slider starts that nobody told where, if not at one.
+#: Where a slider starts unless it is given; others start at one.
 START = {"N": 64, "sigma": 0.05, "kappa": 1e-3, "rho": 0.5}
 
 
@@ -31,14 +31,15 @@ def explore(model: Fit | Callable, data: Mapping[str, Any] | None = None, **rang
     argument and for results: they are drawn as points, with residuals. A fit brings its own, and
     its band.
 
-    `ranges` are (low, high), (low, high, start) or where to start, by argument; for the first, how
-    far the axis goes. Raises ValueError for what is no argument of the model, or no quantity.
+    `ranges` gives each argument (low, high), (low, high, start) or a start; for the first argument,
+    the ends of the axis or its upper end. Raises ValueError for a name that is no argument of the
+    model, or no quantity.
     """
     return Explorer(model, data, ranges)
 
 
 def interact(draw: Callable[..., plot.Picture], **sliders: Any) -> ipywidgets.VBox:
-    """Sliders above the picture that `draw` makes of their values, and again when one moves."""
+    """Sliders above the picture that `draw` makes of their values, again whenever one moves."""
     shown = _following(lambda **values: [draw(**values)._repr_mimebundle_()], sliders)
     return ipywidgets.VBox([*sliders.values(), shown])
 
@@ -83,29 +84,28 @@ class Explorer(ipywidgets.VBox):
 
     def at(self, load: np.ndarray, **values: float) -> dict[str, np.ndarray]:
         """Results by name, along an array of the first argument."""
-        found = self.model(load, **values)
+        value = self.model(load, **values)
         name = getattr(self.model, "result", getattr(self.model, "__name__", "value"))
-        several = found._asdict() if hasattr(found, "_asdict") else getattr(found, "__dict__", {})
-        parts = {n: v for n, v in (several or {name: found}).items() if np.shape(v) == load.shape}
-        if not parts:
+        fields = value._asdict() if hasattr(value, "_asdict") else getattr(value, "__dict__", {})
+        results = {n: v for n, v in (fields or {name: value}).items() if np.shape(v) == load.shape}
+        if not results:
             raise ValueError(f"explore: {name} gives nothing along {self.load}, expected an array")
-        return {n: np.asarray(v, dtype=float) for n, v in parts.items()}
+        return {n: np.asarray(v, dtype=float) for n, v in results.items()}
 
     def readout(self, choice: str, **values: float) -> str:
         """The end of the axis and the highest point on it; peak and ceiling of a scaling law."""
         y = self.at(self.axis, **values)[choice]
         top = int(np.argmax(np.where(np.isnan(y), -np.inf, y)))
-        said = [
+        lines = [
             f"{choice} = {show(y[-1])} at {self.load} = {show(self.axis[-1])}",
             f"highest {choice} = {show(y[top])} at {self.load} = {show(self.axis[top])}",
         ]
         if self.model in scaling.LAWS.values():
-            found = {
-                "peak at N": scaling.optimum(self.model),
-                "ceiling": scaling.ceiling(self.model),
-            }
-            said += [f"{what} = {show(law.at(values))}" for what, law in found.items() if law]
-        return "\n".join(said)
+            if peak := scaling.optimum(self.model):
+                lines.append(f"peak at N = {show(peak.at(values))}")
+            if ceiling := scaling.ceiling(self.model):
+                lines.append(f"ceiling = {show(ceiling.at(values))}")
+        return "\n".join(lines)
 
     def _draw(self, choice: str, **values: float) -> list[tuple[dict, dict]]:
         try:
@@ -113,25 +113,22 @@ class Explorer(ipywidgets.VBox):
             text = self.readout(choice, **values)
         except (ValueError, ArithmeticError) as wrong:
             return [({"text/html": f"<p>{escape(str(wrong))}</p>"}, {})]
-        told = ", ".join(f"{name} = {value:.4g}" for name, value in values.items())
+        given = ", ".join(f"{name} = {value:.4g}" for name, value in values.items())
         measured = choice in self.data
-        picture = plot.Picture(f"{choice} over {self.load}, with {told}.", height=3.8 + measured)
-        rows: list = [111]
-        if measured:
-            grid = picture.figure.add_gridspec(2, 1, height_ratios=(3, 1))
-            rows = [grid[0], grid[1]]
-        above, *below = (plot.axes(picture, "", "", row) for row in rows)
+        picture = plot.Picture(f"{choice} over {self.load}, with {given}.", height=3.8 + measured)
+        grid = picture.figure.add_gridspec(1 + measured, 1, height_ratios=(3, 1)[: 1 + measured])
+        above, *below = (plot.axes(picture, "", "", grid[i]) for i in range(1 + measured))
         above.set_ylabel(label(choice) if choice in QUANTITIES else choice)
         plot.line(above, self.axis, np.where(np.isfinite(y), y, np.nan))
         for ax in below:
             self._off(above, ax, choice, values)
         above.set_ylim(0)
         picture.figure.axes[-1].set_xlabel(label(known(self.load)))
-        above_it = f'<p style="white-space: pre-line">{escape(text)}</p>'
-        return [({"text/html": above_it}, {}), picture._repr_mimebundle_()]
+        readout = f'<p style="white-space: pre-line">{escape(text)}</p>'
+        return [({"text/html": readout}, {}), picture._repr_mimebundle_()]
 
     def _off(self, above, below, choice: str, values: dict[str, float]) -> None:
-        """What was measured, beside the curve; what it is off by, below; the band of a fit."""
+        """The measurements beside the curve, their residuals below, and the band of a fit."""
         load, measured = (np.asarray(self.data[n], dtype=float) for n in (self.load, choice))
         model = self.at(load, **values)[choice]
         plot.points(above, load, measured)
@@ -167,43 +164,39 @@ def _following(bundles: Callable[..., list], controls: Mapping[str, Any]) -> ipy
 
 
 def _align(controls: list) -> None:
-    """Labels in one column, as wide as the longest asks for."""
+    """Labels in one column, as wide as the longest label."""
     wide = 0.6 * max(len(control.description) for control in controls)
     for control in controls:
         control.style.description_width = f"{wide:.0f}em"
         control.layout = {"width": f"{wide + 22:.0f}em", "max_width": "100%"}
 
 
-def _axis(name: str, asked: Any, measured: Any) -> np.ndarray:
-    """Where the model is computed: as far as was asked, or a little beyond what was measured."""
+def _axis(name: str, span: Any, measured: Any) -> np.ndarray:
+    """The loads to compute: over the given range, or to a little beyond the measurements."""
     low, high = quantity(known(name))[3:]
     far = 1.2 * np.max(measured) if measured is not None else START.get(name, 1.0)
-    low, high = asked[:2] if np.ndim(asked) else (low, asked or min(far, high))
+    low, high = span[:2] if np.ndim(span) else (low, span or min(far, high))
     whole = known(name) in WHOLE
     axis = np.linspace(max(low, 1.0) if whole else low, high, 200)
     return np.unique(np.rint(axis)) if whole else axis[axis > 0]
 
 
-def _slider(name: str, asked: Any, start: Any) -> "ipywidgets.FloatSlider | ipywidgets.IntSlider":
+def _slider(name: str, span: Any, start: Any) -> ipywidgets.FloatSlider | ipywidgets.IntSlider:
     """A slider with the meaning, the symbol and the unit of its quantity."""
     what = quantity(known(name))
     if start is Parameter.empty:
         start = START.get(known(name), np.clip(1.0, what.low, what.high))
-    if np.ndim(asked):
-        low, high, *told = asked
-        start = told[0] if told else start if low <= start <= high else (low + high) / 2
+    if np.ndim(span):
+        low, high, *first = span
+        start = first[0] if first else start if low <= start <= high else (low + high) / 2
     else:
-        start = start if asked is None else asked
+        start = start if span is None else span
         low, high = what.low, what.high if np.isfinite(what.high) else 4 * (start or 1.0)
     if not low <= start <= high:
         raise ValueError(f"explore: {name} starts at {start:g}, expected {low:g} to {high:g}")
-    looks = {
-        "description": label(name) if name in QUANTITIES else f"{name}: {what.meaning}",
-        "continuous_update": True,
-    }
+    text = label(name) if name in QUANTITIES else f"{name}: {what.meaning}"
     if known(name) in WHOLE:
-        return ipywidgets.IntSlider(round(start), min=ceil(low), max=int(high), **looks)
-    step = (high - low) / 200
-    return ipywidgets.FloatSlider(
-        start, min=low, max=high, step=step, readout_format=".3g", **looks
-    )
+        ends = {"min": ceil(low), "max": int(high)}
+        return ipywidgets.IntSlider(round(start), **ends, description=text)
+    ends = {"min": low, "max": high, "step": (high - low) / 200}
+    return ipywidgets.FloatSlider(start, **ends, readout_format=".3g", description=text)

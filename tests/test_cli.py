@@ -15,7 +15,8 @@ from inprocess import nummodel
 
 from nummodel import study
 from nummodel.fits import EXTRAPOLATION
-from nummodel.records import data
+from nummodel.fits._problem import KINDS
+from nummodel.records import columns, data
 
 TABLE = data.HOME / "data" / "zvm-scaling.csv"
 ZVM = ("fit", TABLE, "--x", "N", "--y", "itr_per_s")
@@ -318,6 +319,45 @@ def test_a_row_held_out_that_lies_outside_its_interval_is_a_warning(tmp_path):
     assert not any("outside" in warning for warning in inside["warnings"])
 
 
+def test_rows_that_chance_puts_outside_their_intervals_are_no_warning(tmp_path):
+    """Of 1,900 rows held out that follow Amdahl's law, about 5 % lie outside 95 % intervals."""
+    N = np.tile(np.arange(1.0, 41.0), 100)
+    X = 10 * N / (1 + 0.05 * (N - 1)) + np.random.default_rng(1).standard_normal(4000)
+    rows = "".join(f"{n},{x}\n" for n, x in zip(N, X, strict=True))
+    path = write(tmp_path, f"N,X\n{rows}")
+    got = result("fit", path, "--holdout", "N<20")
+    outside = {
+        name: [p for p in law["predictions"] if not p["low"] <= p["observed"] <= p["high"]]
+        for name, law in got["laws"].items()
+    }
+    assert 0.03 < len(outside["amdahl"]) / len(got["laws"]["amdahl"]["predictions"]) < 0.07
+    warned = [w.partition(":")[0] for w in got["warnings"] if "outside" in w]
+    assert warned == ["linear", "gustafson"], "laws that the rows do not follow"
+    assert "  outside" in nummodel("fit", path, "--holdout", "N<20", "--law", "amdahl").stdout
+
+
+@pytest.mark.parametrize(
+    "rows, outside, warned",
+    [
+        (1, 1, True),
+        (19, 1, True),
+        (20, 1, False),
+        (20, 5, True),
+        (1000, 62, False),
+        (1000, 80, True),
+    ],
+)
+def test_more_rows_outside_than_chance_explains_are_a_warning(rows, outside, warned):
+    """At 95 % chance puts 66 or more of 1,000 outside in 1.5 % of cases, and 68 in 0.7 %."""
+    row = {"N": 1.0, "value": 5.0, "low": 4.0, "high": 6.0}
+    predictions = [row | {"observed": 7.0 if i < outside else 5.0} for i in range(rows)]
+    assert bool(study._outside(predictions, "N", 0.95)) == warned
+
+
+def test_weights_are_called_alike_where_they_are_read_and_where_they_are_used():
+    assert columns.WEIGHTS == KINDS
+
+
 def test_a_load_measured_once_beside_others_repeated(tmp_path):
     """The USL has then no leave-one-out error, but an AICc."""
     path = write(tmp_path, "N,X\n1,10\n2,19\n2,18\n4,33\n4,34\n4,35\n")
@@ -555,6 +595,9 @@ def test_bad_use_of_fit(arguments, what):
         (("--timeout", "0"), "timeout"),
         (("--output", "/proc/nowhere"), "writable folder"),
         (("--output", "/dev/null"), "folder"),
+        (("--output", ""), "--output is empty, expected the name of a folder"),
+        (("21", "-p", "file=nope.csv"), "parameter file is 'nope.csv', expected an existing file"),
+        (("21", "--sweep", "file=cisco,nope"), "file is 'nope'"),
     ],
 )
 def test_bad_use_of_report(arguments, what, tmp_path):
@@ -650,7 +693,7 @@ def test_thousands_of_rows(tmp_path):
 def test_data_that_only_fall_are_called_neither_linear_nor_superlinear(tmp_path):
     text = "N,X\n1,10\n2,8\n4,6\n8,3\n16,2\n32,1\n"
     got = result("fit", write(tmp_path, text))
-    assert got["chosen"] == "usl" and "amdahl goes" in got["why"]
+    assert got["chosen"] == "usl" and "amdahl is rejected" in got["why"]
     assert "superlinear" not in " ".join(got["warnings"])
 
 

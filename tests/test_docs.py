@@ -124,7 +124,7 @@ def run(tmp_path_factory):
             bash = ["bash", "-ec", command]
             done = subprocess.run(bash, cwd=folder, env=environment, capture_output=True, text=True)
         assert done.returncode == 0, f"{command}\n{done.stderr}"
-        return done.stdout
+        return done
 
     for block in blocks("README.md", "sh"):
         for command in commands(HERE.sub("", block)):
@@ -139,9 +139,12 @@ def test_commands_run(page, run):
             run(command)
     for session in blocks(page, "console"):
         for command, printed in re.findall(r"^\$ (.*\n)((?:[^$\n].*\n|\n)*)", session, re.M):
-            got = run(command)
+            done = run(command)
+            messages = re.findall(r"^nummodel: .*\n", printed, re.M)  # some of those on stderr
+            assert set(messages) <= set(done.stderr.splitlines(keepends=True)), done.stderr
+            results = re.sub(r"^nummodel: .*\n", "", printed, flags=re.M)
             like = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-            assert doctest.OutputChecker().check_output(printed, got, like), got
+            assert doctest.OutputChecker().check_output(results, done.stdout, like), done.stdout
     for span in spans(page, "nummodel"):
         if expected(span) is None:
             run(span)

@@ -35,6 +35,10 @@ def somewhere(law, seed):
         }
         if "lamda" in at:
             at["lamda"] /= 9 * at["S"]  # stations are finite below a utilisation of 1
+        if "D_max" in at:
+            at["D"] += at["D_max"]  # which is that of all stations
+            at["D_max"] += at.get("D_mean", 0.0)
+            at["D"] += at.get("D_mean", 0.0)
         try:
             law(**at)
         except ArithmeticError:  # as a utilisation above 1

@@ -1,6 +1,6 @@
 """What measurements say of laws: estimates, intervals, predictions, and which law they support."""
 
-from nummodel.fits import admissible, compare, joint
+from nummodel.fits import admissible, compare, joint, laws
 from nummodel.fits._bootstrap import bootstrap
 from nummodel.fits._fit import Fit, fit, refit
 from nummodel.fits._remarks import EXTRAPOLATION, answer, remarks
@@ -16,6 +16,7 @@ __all__ = [
     "compare",
     "fit",
     "joint",
+    "laws",
     "refit",
     "remarks",
 ]

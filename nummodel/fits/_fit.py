@@ -80,7 +80,7 @@ class Fit(Solved):
     def __repr__(self) -> str:
         estimates = ", ".join(f"{name}={value:.4g}" for name, value in self.estimate.items())
         points = f"{len(self.N)} points, {self.weights} weights"
-        return f"<Fit of {self.law.__name__}: {estimates}; {points}>"  # type: ignore[attr-defined]
+        return f"<Fit of {self.law.__name__}: {estimates}; {points}>"
 
     def _repr_html_(self) -> str:
         """In a notebook: the estimates, and the curve where the load is all that it takes."""

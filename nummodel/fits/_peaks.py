@@ -19,7 +19,7 @@ def top(fit: Solved) -> tuple[float, float]:
     from scipy.optimize import brentq
 
     if "N" not in fit.law.quantities:
-        raise ValueError(f"{fit.law.__name__} has no N, so no peak")  # type: ignore[attr-defined]
+        raise ValueError(f"{fit.law.__name__} has no N, so no peak")
     fit.without_columns("peak")
 
     def elasticity(log_N):  # d ln X / d ln N
@@ -68,5 +68,5 @@ def shapes(fit: Solved) -> tuple[str, ...]:
         with np.errstate(all="ignore"):
             falls = np.any(loads * slope / X < -1e-9)
     if not free or not falls:
-        raise ValueError(f"{fit.law.__name__} has no N_opt, or it is known")  # type: ignore[attr-defined]
+        raise ValueError(f"{fit.law.__name__} has no N_opt, or it is known")
     return free

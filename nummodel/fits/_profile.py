@@ -59,7 +59,7 @@ def of(fit: Solved, name: str) -> Target:
         return _peak(fit)
     if name == "X_max":
         return _ceiling(fit)
-    raise ValueError(f"{fit.law.__name__} has no {name}")  # type: ignore[attr-defined]
+    raise ValueError(f"{fit.law.__name__} has no {name}")
 
 
 def height(fit: Solved, N: np.ndarray) -> Target:
@@ -110,7 +110,7 @@ def highest(fit: Solved) -> Formula:
     """The formula of "X_max". Raises ValueError for what a law lacks, or algebra does not find."""
     from nummodel.models import scaling
 
-    law, by_search = fit.law.__name__, top(fit)[1]  # type: ignore[attr-defined]
+    law, by_search = fit.law.__name__, top(fit)[1]
     ceiling = scaling.ceiling(fit.law)
     by_algebra = ceiling.at(fit.values)
     if not np.isclose(by_algebra, by_search, rtol=1e-6) and not np.isnan(by_algebra):
@@ -138,7 +138,7 @@ def _peak(fit: Solved) -> Target:
         at = fit.values | {"N": N}
         ratios = [level(fit.law, n, at) / fit.estimate[n] for n in names[-len(targets) :]]
         if not np.allclose(ratios, 1, rtol=0.05):  # far out, rounding hides where the slope is 0
-            raise ValueError(f"N_opt of {fit.law.__name__} has no interval: several peaks")  # type: ignore[attr-defined]
+            raise ValueError(f"N_opt of {fit.law.__name__} has no interval: several peaks")
     return targets[0]._replace(alternatives=tuple(targets[1:]))
 
 

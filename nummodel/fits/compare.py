@@ -15,6 +15,8 @@ NESTED = (("linear", "amdahl"), ("linear", "gustafson"), ("amdahl", "usl"))
 
 #: Difference in AICc below which neither law is better (Burnham and Anderson 2002, 2.6).
 CLOSE = 2.0
+#: A law is rejected if a law that contains it has a p value (`nested`) below this.
+SIGNIFICANT = 0.05
 
 
 def log_likelihood(fit: "Fit") -> float:
@@ -91,7 +93,7 @@ def choose(fits: Mapping[str, "Fit"]) -> tuple[str | None, str]:
     pairs = [pair for pair in NESTED if set(pair) <= set(scores)]
     tests = {(small, large): nested(fits[small], fits[large]) for small, large in pairs}
     for (small, large), p in sorted(tests.items(), key=lambda item: item[1]):
-        if p < 0.05:
+        if p < SIGNIFICANT:
             rejected.setdefault(small, f"{large} fits significantly better (p = {p:.2g})")
     for name in [name for name in scores if name not in rejected]:
         for other in list(rejected):

@@ -1,30 +1,29 @@
 """Closed networks of several classes, by mean value analysis: exactly, and by Schweitzer.
 
-A customer who arrives at a queue finds what would be there without him (Reiser and Lavenberg 1980),
-so that R = D (1 + Q without one of that class), and X = N/(Z + R) by Little's law. Everything is
-positive and no larger than the populations. Arrays have stations first, then classes; `queues` says
-which stations are no delays.
+A customer who arrives at a queue finds the queue of the network without this customer (Reiser and
+Lavenberg 1980): R = D (1 + Q with one fewer of the class), and X = N/(Z + R) by Little's law.
+Arrays have stations first, then classes; `queues` says which stations are no delays.
 """
 
 from math import prod
 
 import numpy as np
 
-#: Numbers that Schweitzer's approximation computes before it is given up, some seconds of work.
+#: Most numbers that Schweitzer's approximation computes: some seconds of work.
 NUMBERS = 100_000_000
-#: A number present, of which no digits are asked for.
+#: A number present that is as good as 0.
 NOBODY = 1e-290
 
 
 def exact(D: np.ndarray, queues: np.ndarray, N: list[int], Z: np.ndarray):
-    """Throughput, and residence times, from all smaller populations.
+    """Throughput and residence times, from those of all smaller populations.
 
-    A step holds all populations of the same total, as an array over those of all classes but the
-    largest; one customer fewer is a shift of the step before. What a step holds for fewer than no
-    customers, or next to a shift's edge, is never used: it has no throughput.
+    A step has all populations of the same total, as an array over all classes but the largest; one
+    customer fewer is a shift of the step before. Entries with a negative population, or next to the
+    edge of a shift, have throughput 0 and are not used.
 
-    Raises ArithmeticError if the throughputs contradict those with one customer fewer: X_c(N) is
-    G(N - 1_c)/G(N), so X_c(N) X_d(N - 1_c) does not depend on the order of c and d.
+    Raises ArithmeticError if throughputs contradict those with one customer fewer: X_c(N) is
+    G(N - 1_c)/G(N), so that X_c(N) X_d(N - 1_c) does not depend on the order of c and d.
     """
     order = np.argsort(N, kind="stable")
     n = np.array(N)[order]
@@ -58,15 +57,15 @@ def exact(D: np.ndarray, queues: np.ndarray, N: list[int], Z: np.ndarray):
 
 
 def terms(N: list[int], stations: int) -> int:
-    """How many numbers `exact` has to compute; a step takes as long as some thousand at least."""
+    """Numbers that `exact` has to compute; a step counts as 3,000 at least, by its time."""
     step = prod(n + 1 for n in sorted(N)[:-1]) * len(N) * stations
     return (sum(N) + 1) * max(step, 3000)
 
 
 def schweitzer(D: np.ndarray, queues: np.ndarray, N: list[int], Z: np.ndarray):
-    """Throughput, and residence times, if one customer fewer shortens queues in proportion."""
+    """Throughput and residence times, if one customer fewer shortens queues in proportion."""
     n = np.array(N, dtype=float)
-    unit = np.maximum(Z, D.max(0))  # of time, each class having its own
+    unit = np.maximum(Z, D.max(0))  # a unit of time for each class
     D, Z = D / unit, Z / unit
     share = 1 / np.maximum(n, 1)
     Q = n * D / (Z + D.sum(0))

@@ -1,25 +1,24 @@
 """The exact solution of a closed network of one class, for many populations at once.
 
 In a network with product form, station k contributes a series f_k(n), the product of D/capacity(j)
-over j = 1 .. n, and the normalising constant G is the convolution of all series (Buzen 1973). Then
+over j = 1 .. n. The normalising constant G is the convolution of all series (Buzen 1973), and
 X(N) = G(N-1)/G(N).
 
 G spans hundreds of orders of magnitude. But for any rate s, f_k(n) s^n over its sum is the
 probability of n customers at station k when customers *arrive* at that rate, independently of the
-other stations, and G(N) s^N is, but for a constant, the probability P(N) that they are N in all.
-So everything here is a convolution of probabilities: no term is negative, nothing cancels, nothing
-overflows, and what underflows is smaller than 1e-290, where P(N) is required to exceed 1e-250. One
-rate serves all populations that are not too unlikely under it, usually all that are asked for; for
-what is left the rate is chosen anew, so that the largest of them is the mean.
+other stations; and G(N) s^N is, up to a constant, the probability P(N) of N customers in all. So
+only probabilities are convolved: no digits cancel, nothing overflows, and terms that underflow are
+smaller than 1e-290, while P(N) must exceed 1e-250. One rate serves all populations that are likely
+enough under it, usually all. For the others a new rate makes the largest of them the mean.
 
-A station whose capacity stays what it is from m customers on is a polynomial of degree m - 1 plus
-a geometric tail: a convolution and a first-order recursive filter. Queue lengths need the network
-without the station; a station of constant capacity is spared that, since n D^n is the convolution
-of D^n (n >= 0) with D^n (n >= 1).
+The series of a station whose capacity is constant from m customers on is a polynomial of degree
+m - 1 and a geometric tail: a convolution and a first-order recursive filter. A queue length needs
+the network without its station, except where capacity is constant: n D^n is the convolution of D^n
+(n >= 0) with D^n (n >= 1).
 
-Series end where their terms are less than 1e-290. Where few populations are asked for, the longest
-series, that of the bottleneck, is kept apart: what it takes part in is a scalar product for each of
-them, and all other series are short, as those of stations that are not full.
+A series ends where its terms are less than 1e-290. For few populations, the longest series, that of
+the bottleneck, is kept apart: a scalar product for each population replaces its convolution, and
+the other series are short, since their stations are not full.
 """
 
 from collections.abc import Iterator
@@ -30,11 +29,11 @@ import numpy as np
 
 from nummodel.arguments import feasible
 
-#: Least probability of a population under a rate at which it is computed, and least term.
+#: Least probability of a population under its rate, and least term of a series.
 LEAST, NOTHING = 1e-250, 1e-290
-#: A tail that grows by more than exp(GROWTH) is not left to a filter, but multiplied out.
+#: A tail that grows by more than exp(GROWTH) is multiplied out rather than filtered.
 GROWTH = 40.0
-#: Products of a solution, some seconds of work; a step of a filter takes as long as FILTER of them.
+#: Most products of a solution: some seconds. A step of a filter takes as long as FILTER products.
 PRODUCTS, FILTER = 1e10, 25
 #: Terms that are convolved at a time, so that they stay in cache.
 BLOCK = 4096
@@ -49,14 +48,14 @@ class Series(NamedTuple):
 
     @property
     def reach(self) -> float:
-        """How many terms there are until they are less than NOTHING."""
+        """The number of terms that are not less than NOTHING."""
         if self.last <= NOTHING:
             return len(self.head)
         tail = log(NOTHING / self.last) / log(self.ratio) if self.ratio < 1 else inf
         return len(self.head) + tail + 1
 
     def terms(self, size: int) -> np.ndarray:
-        """The first of them, one by one."""
+        """The first `size` terms, one by one."""
         terms, m = np.zeros(size), len(self.head)
         terms[:m] = self.head[:size]
         end = int(min(size, self.reach))
@@ -81,7 +80,7 @@ class Series(NamedTuple):
         return y
 
     def number(self, without: np.ndarray, size: int) -> np.ndarray:
-        """The rest of the network convolved with n times the terms."""
+        """The network without the station convolved with n times the terms."""
         m = len(self.head)
         tail = self.tail(without, size)
         y = m * tail + filtered([0.0, self.ratio], self.ratio, tail)
@@ -91,13 +90,13 @@ class Series(NamedTuple):
 def solve(stations: list[tuple[float, np.ndarray]], Z: float, N: np.ndarray):
     """Throughput (over N) and mean numbers (stations first) at populations `N` >= 1.
 
-    `stations` are pairs of a positive demand and the capacities with 1, 2, .. present, the last one
-    holding from there on. Raises ValueError where that would take long.
+    `stations` are pairs of a positive demand and the capacities with 1, 2, .. present, of which the
+    last holds for all larger numbers. Raises ValueError for work of more than some seconds.
     """
     unit = max([Z, *(d / c.min() for d, c in stations)])
     seconds = [np.maximum(d / c / unit, NOTHING) for d, c in stations]  # per completion, by number
     X, Q = np.empty(len(N)), np.empty((len(stations), len(N)))
-    top, left, work = int(N.max()), np.ones(len(N), dtype=bool), 0.0
+    top, unsolved, work = int(N.max()), np.ones(len(N), dtype=bool), 0.0
     s = min([top / (Z / unit + sum(t[0] for t in seconds)), *(1 / t[-1] for t in seconds)])
     step = 0  # a guess; then a rate at which tails do not grow much; then any
     while True:
@@ -108,29 +107,29 @@ def solve(stations: list[tuple[float, np.ndarray]], Z: float, N: np.ndarray):
         work += _work(series, thinking, order, len(N) * (apart is not None), top)
         feasible("N", top, top * PRODUCTS / work, "with these stations it takes too many products")
         here, before, numbers = _at_rate(series, thinking, order, apart, inside)
-        at = left & (np.minimum(here, before) > LEAST)
+        at = unsolved & (np.minimum(here, before) > LEAST)
         np.multiply(s, np.divide(before, here, where=at, out=before), where=at, out=X)
         for k, number in numbers:
             np.divide(number, here, where=at, out=Q[k])
-        left &= ~at
-        if not left.any():
+        unsolved &= ~at
+        if not unsolved.any():
             return X / unit, Q
-        largest = int(N[left].max())
+        largest = int(N[unsolved].max())
         step = 1 if largest < top else step + 1
         if step > 2:
-            X[left], Q[:, left] = _collapsed(seconds, Z / unit, N[left])
+            X[unsolved], Q[:, unsolved] = _collapsed(seconds, Z / unit, N[unsolved])
             return X / unit, Q
         top = largest
         s = _rate(seconds, Z / unit, top, GROWTH if step == 1 else inf)
 
 
 def _collapsed(seconds: list[np.ndarray], Z: float, N: np.ndarray):
-    """As `solve`, where populations are too unlikely at any rate: at a station that gets slower by
-    being crowded nearly all are stuck, or hardly any, and seldom a number in between.
+    """As `solve`, where populations are too unlikely at any rate: a station that is slower when
+    crowded holds nearly all customers or hardly any, and seldom a number in between.
 
-    All the rest of the network is one station, as fast with n customers as the rest is when it is
-    closed with n (Chandy, Herzog and Woo 1975, which is exact); how many are at either of the two
-    is a birth and death process, in numbers that keep their exponents apart.
+    All other stations together are one station, as fast with n customers as they are when closed
+    with n (Chandy, Herzog and Woo 1975, which is exact). The number at either of the two is a birth
+    and death process, whose weights keep their exponents apart.
     """
     slowing = [k for k, t in enumerate(seconds) if (np.diff(t) > 0).any()]
     if not slowing:
@@ -144,18 +143,18 @@ def _collapsed(seconds: list[np.ndarray], Z: float, N: np.ndarray):
     n = np.arange(top + 1)
     X_rest, Q_rest = solve(rest, Z, n[1:]) if rest else (n[1:] / Z, np.zeros((0, top)))
     Q_rest = np.concatenate([np.zeros((len(rest), 1)), Q_rest], axis=1)
-    each = np.concatenate([seconds[k], np.full(max(top - len(seconds[k]), 0), seconds[k][-1])])
+    stuck = np.concatenate([seconds[k], np.full(max(top - len(seconds[k]), 0), seconds[k][-1])])
     X, Q = np.empty(len(N)), np.empty((len(seconds), len(N)))
     for i, total in enumerate(N.tolist()):
-        P = _normalised(products(each[:total] * X_rest[:total][::-1]))
-        X[i], Q[k, i] = P[1:] @ (1 / each[:total]), P @ n[: total + 1]
+        P = _normalised(products(stuck[:total] * X_rest[:total][::-1]))
+        X[i], Q[k, i] = P[1:] @ (1 / stuck[:total]), P @ n[: total + 1]
         Q[np.arange(len(seconds)) != k, i] = Q_rest[:, : total + 1] @ P[::-1]
     return X, Q
 
 
 def _order(series: list[Series], populations: int) -> tuple[list[int], int | None]:
-    """Stations in the order in which they are convolved, and the one that is kept apart, which
-    spares nothing where all are filters.
+    """Stations in the order in which they are convolved, and the one that is kept apart: none where
+    all are filters, which are as fast.
     """
     order = sorted(range(len(series)), key=lambda k: -series[k].reach)
     head = len(series[order[0]].head) if order else 0
@@ -169,20 +168,20 @@ def _work(series, thinking, order, populations: int, top: int) -> float:
     heads = [len(series[k].head) for k in order]
     varying = [m for m in heads if m]
     halves = 1 + log2(len(varying)) if varying else 0
-    each = 2 * FILTER * len(heads) + (2 + halves) * sum(FILTER + m for m in varying)
+    per_term = 2 * FILTER * len(heads) + (2 + halves) * sum(FILTER + m for m in varying)
     rates = 2000 * sum(len(f.head) for f in series)  # a rate is searched for
-    return length * (each + 4 * populations * (1 + len(heads))) + 4 * FILTER * top + rates
+    return length * (per_term + 4 * populations * (1 + len(heads))) + 4 * FILTER * top + rates
 
 
 def _thinking(mean: float, top: int) -> np.ndarray:
     """Probabilities of up to `top` customers who think, of all that think `mean` on average."""
-    few = min(top, int(mean + 37 * sqrt(mean) + 450))  # beyond, a Poisson term is < NOTHING
+    few = min(top, int(mean + 37 * sqrt(mean) + 450))  # further Poisson terms are < NOTHING
     return _normalised(products(mean / np.arange(1, few + 1))) if mean > 0 else np.ones(1)
 
 
 def _at_rate(series, thinking, order, apart: int | None, N: np.ndarray):
-    """Probabilities of N customers and of one fewer in all, and of each station its number and
-    what gives the mean number there, times the probability of N.
+    """Probabilities of N customers and of one fewer in all; and for each station its index and the
+    mean number there, times the probability of N.
     """
     size = int(N.max()) + 1
     fixed = [k for k in order if not len(series[k].head)]
@@ -193,15 +192,15 @@ def _at_rate(series, thinking, order, apart: int | None, N: np.ndarray):
     alone = series[apart].terms(size) if apart is not None else np.ones(1)
 
     def at(y: np.ndarray, n: np.ndarray, terms: np.ndarray = alone) -> np.ndarray:
-        """What is convolved with the series that is kept apart, at n of 0 or more."""
+        """`y` convolved with the series that is kept apart, at n of 0 or more."""
         if apart is None:
             return (y if len(y) == size else np.concatenate([y, np.zeros(size - len(y))]))[n]
         parts = ((y[: i + 1], terms[max(i + 1 - len(y), 0) : i + 1]) for i in n.tolist())
         return np.array([some @ others[::-1] for some, others in parts])
 
     def numbers() -> Iterator[tuple[int, np.ndarray]]:
-        ratios = {series[k].ratio: np.zeros(0) for k in fixed}  # equal stations are one work
-        if apart is None and len(N) == 1:  # a polynomial gives one population sooner
+        ratios = {series[k].ratio: np.zeros(0) for k in fixed}  # equal stations share their work
+        if apart is None and len(N) == 1:  # for one population a polynomial is faster
             sums = polynomials(P[: N[0]][::-1], np.array(list(ratios)))
             ratios = dict(zip(ratios, sums[:, None], strict=True))
         else:
@@ -218,7 +217,7 @@ def _at_rate(series, thinking, order, apart: int | None, N: np.ndarray):
 
 
 def _filtered_by_all(series: list[Series], g: np.ndarray, size: int) -> np.ndarray:
-    """`g` convolved with series that are tails only, the longest of them first."""
+    """`g` convolved with series that have no head, the longest of them first."""
     from scipy.signal import sosfilt
 
     if not series:
@@ -233,7 +232,7 @@ def _filtered_by_all(series: list[Series], g: np.ndarray, size: int) -> np.ndarr
 
 
 def _without(g: np.ndarray, series: list[Series], among: list[int], size: int):
-    """Pairs (k, g convolved with all `among` but k): halves of the list share their work."""
+    """Pairs of k and `g` convolved with all `among` but k; halves of the list share their work."""
     if len(among) == 1:
         yield among[0], g
     elif among:
@@ -255,7 +254,7 @@ def _product(a: np.ndarray, b: np.ndarray, size: int) -> np.ndarray:
 
 
 def _sum(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """The sum of two arrays of which one may be longer; it is changed."""
+    """The sum of two arrays, made in the longer one."""
     long, short = (a, b) if len(a) >= len(b) else (b, a)
     long[: len(short)] += short
     return long
@@ -290,9 +289,9 @@ def _normalised(terms: np.ndarray) -> np.ndarray:
 
 
 def products(a: np.ndarray) -> np.ndarray:
-    """1, a_1, a_1 a_2, ... over the largest of them; 0 for what is less than NOTHING of it.
+    """1, a_1, a_1 a_2, ... over the largest of them, or 0 where that is less than NOTHING.
 
-    Exponents are kept apart from mantissas, so that no product on the way overflows or is lost.
+    Exponents are kept apart from mantissas, so that no product on the way over- or underflows.
     """
     mantissa, exponent = np.frexp(np.concatenate([[1.0], a]))
     power = np.cumsum(exponent)
@@ -315,7 +314,7 @@ def filtered(b: list[float], ratio: float, g: np.ndarray) -> np.ndarray:
 
 
 def polynomials(p: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """p_0 + p_1 x + p_2 x^2 + ... at every x; in rows of a square, so that few powers do."""
+    """p_0 + p_1 x + p_2 x^2 + ... at every x, in rows of a square, which takes few powers."""
     m = isqrt(len(p)) + 1
     square = np.zeros(m * m)
     square[: len(p)] = p
@@ -324,10 +323,10 @@ def polynomials(p: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 
 def _rate(seconds: list[np.ndarray], Z: float, N: int, growth: float) -> float:
-    """Rate at which N customers are the mean, nearly: the likeliest to find N of them.
+    """Rate at which the mean number of customers is nearly N, so that N is likely.
 
-    No station holds more than N, so it may lie beyond a last capacity; but not so far that a tail
-    grows by more than exp(growth).
+    No station holds more than N, so that the rate may be above a last capacity; but no tail may
+    grow by more than exp(growth).
     """
     series = [(np.concatenate([[0.0], np.cumsum(np.log(t[:-1]))]), t[-1]) for t in seconds]
     highest = [N / Z] if Z else []

@@ -1,21 +1,24 @@
-"""What Erlang's formulas and their finite relatives take to compute, at any load, without overflow.
+"""Erlang's formulas and M/M/c/K, computed at any load without overflow.
 
-Arrays in, arrays out, unchecked: `queueing` is where to call them.
+They take and give arrays and check nothing: `queueing` has the functions to call.
 """
 
 from math import pi
 
 import numpy as np
 
-TERMS = 112  # of the series below that are summed; 1.4**-112 is less than rounding
+from nummodel.arguments import ordered
+
+#: Terms of the series below that are summed: 1.4**-112 is less than rounding.
+TERMS = 112
 
 
 def erlang_b(a, c):
     """Erlang B, also for c = 0, to 12 digits; `a` and `c` are arrays.
 
-    1/B = 1 + c/a + c (c-1)/a^2 + ... down to c!/a^c, all terms positive. Few of them count where
-    `c` is small or `a` large; elsewhere the sum is known: B is the last of the probabilities of a
-    Poisson distribution cut off after c, which is an incomplete gamma function.
+    1/B = 1 + c/a + c (c-1)/a^2 + ... + c!/a^c, all terms positive. Where `c` is small or `a` large,
+    few terms count and are summed. Elsewhere B is the last probability of a Poisson distribution
+    that ends at c, which an incomplete gamma function gives.
     """
     from scipy.special import gammaincc
 
@@ -28,17 +31,17 @@ def erlang_b(a, c):
     heavy = ~few & ((a > 1.4 * c) | (far & (a > c)))
     if heavy.any():
         B[heavy] = _series(a[heavy], c[heavy])
-    left = ~few & ~heavy
-    a, c = a[left], c[left]
+    remaining = ~few & ~heavy
+    a, c = a[remaining], c[remaining]
     # a^c exp(-a)/c! by Stirling's series, about its peak, so that no digits cancel.
     near_peak = c * np.log1p((c - a) / a) - (c - a)
     stirling = (1 - (1 - 2 / (7 * c**2)) / (30 * c**2)) / (12 * c)
-    B[left] = np.exp(-near_peak - stirling) / np.sqrt(2 * pi * c) / gammaincc(c + 1, a)
-    return np.minimum(B, 1.0)  # which rounding exceeds
+    B[remaining] = np.exp(-near_peak - stirling) / np.sqrt(2 * pi * c) / gammaincc(c + 1, a)
+    return np.minimum(B, 1.0)  # which rounding may exceed
 
 
 def erlang_c(a, c):
-    """Erlang C for c of at least 1, in a form in which nothing cancels at full load."""
+    """Erlang C for c of at least 1, in a form in which no digits cancel at full load."""
     B = erlang_b(a, c)
     return np.where(a < c, np.minimum(B / ((c - a) / c + a / c * B), 1.0), 1.0)
 
@@ -57,33 +60,32 @@ def _series(a, c):
 def _recursion(a, c, size=1 << 14):
     """Erlang B by v_n = v_(n-1)/a + 1/n!, which is 1/(B n!) with n servers.
 
-    In order of c, so that a step is one for all that have as many servers or more; `size` at a time
-    stay in cache.
+    In order of c, so that step n is done at once for all stations of n servers or more. Only `size`
+    stations are computed at a time, which stay in cache.
     """
     order = np.argsort(c.astype(np.int8), kind="stable")
     factorial = np.cumprod(np.maximum(np.arange(TERMS + 1.0), 1))
     B = np.empty(a.shape)
     for i in range(0, a.size, size):
-        some = order[i : i + size]
-        load, servers = a[some], c[some].astype(int)
+        chunk = order[i : i + size]
+        load, servers = a[chunk], c[chunk].astype(int)
         with np.errstate(divide="ignore"):
             x, v = 1 / load, np.ones(load.shape)
         for n, first in enumerate(np.searchsorted(servers, np.arange(1, servers[-1] + 1)), 1):
-            those = v[first:]
-            those *= x[first:]
-            those += 1 / factorial[n]
-        B[some] = 1 / (v * factorial[servers])
+            larger = v[first:]
+            larger *= x[first:]
+            larger += 1 / factorial[n]
+        B[chunk] = 1 / (v * factorial[servers])
     return B
 
 
 def mmck(lamda, S, c, K):
     """Share turned away, throughput, and mean wait of M/M/c/K.
 
-    The probabilities of n = c ... K present are rho^(n-c) times that of c present; those of less
-    than c together are as Erlang B has them. All are taken relative to the largest of the former.
+    The probability of n = c ... K present is rho^(n-c) times that of c present; Erlang B gives the
+    probability of fewer than c. All of them are relative to the largest of those from c to K.
     """
-    if (c > K).any():
-        raise ValueError("K is less than c, expected a place for every server")
+    ordered({"c": c, "K": K}, "c", "K")
     from scipy.special import xlogy
 
     a, places = lamda * S, K - c

@@ -1,29 +1,29 @@
-"""What a program's throughput on one node says about its locks on several.
+"""What a program's throughput on one node says about its locks on several nodes.
 
-On one node N threads were measured with several locks. Of these figures the queue lock's is one
-equation for two unknowns, think time Z and hold time S (its hand-over included); every other lock
-adds one figure and one unknown, what its waiters cost. So one number stays open: N_sat, how many
-threads the lock can feed. It is 1 for a lock that is always full, and greatest where to hold the
-lock takes no longer than to hand it over. `outlook` says what all of this makes of several nodes.
-What it knows besides the figures:
+Given is the throughput of N threads on one node with each of several locks. The queue lock's
+throughput is one equation for two unknowns: think time Z, and hold time S with the hand-over. Every
+other lock adds one equation and one unknown, the cost of its waiters. So one number stays open:
+N_sat, the threads that the lock can feed. It is 1 for a lock that is always full, and greatest
+where holding the lock takes no longer than handing it over. `outlook` predicts throughputs on
+several nodes for all N_sat that are possible, with these assumptions:
 
-- What the program counts contains a use of the lock, or several; one after the other they make up
-  S, and each begins with a hand-over.
-- By its protocol a waiter costs one hand-over with test-and-set (its write) and half of one with a
-  ticket (half of the reads come first). So the cost of a waiter tells the uses in a unit: no less
-  than one, and no more than fit into S. An N_sat at which so few wait that even this does not
-  explain a loss to within `NOISE` is left out.
-- If the cohort lock beats the queue lock even on one node, where nothing crosses, hand-overs
-  decide, and the lock is full; then a waiter may cost less, too. A gain of up to `GAIN[0]` may be
-  noise, from `GAIN[1]` on it is none, and between them the range closes step by step.
-- Another lock that beats the queue lock does so outside of this model: its waiters are taken to
-  cost what the protocol says.
+- The program's unit of work has one use of the lock or several. Their hold times add up to S, and
+  each use begins with a hand-over.
+- By the protocols a waiter costs one hand-over with test-and-set (its write), and half of one with
+  a ticket lock (half of the reads come before that of the next owner). So the cost of a waiter
+  gives the number of uses in a unit: at least one, and no more than fit into S. An N_sat with so
+  few waiters that this cost cannot explain a loss of throughput to within `NOISE` is left out.
+- If the cohort lock beats the queue lock even on one node, where no hand-over crosses, then
+  hand-overs decide and the lock is full; then a waiter may cost less, too. A gain of up to
+  `GAIN[0]` may be noise, a gain from `GAIN[1]` on is none; between them the range of N_sat narrows
+  step by step.
+- If another lock beats the queue lock, this model has no explanation: the cost of its waiters is
+  taken to be that of the protocol.
 
-In worlds as assumed, from idle to full, with one to ten uses in a unit
-(`tests/models/test_nodes.py`, four threads a node), the range holds the truth; the middle is off by
-a factor of 1.2 on two nodes and 1.6 on eight (root mean square), on average 8 % and 23 % too low,
-2.6 at worst. More threads leave more open: with ten and a nearly idle lock the middle on eight
-nodes may be a quarter of it.
+In such systems, from idle to full, with one to ten uses in a unit (`tests/models/test_nodes.py`,
+four threads a node), the range holds the truth. The middle is off by a factor of 1.2 on two nodes
+and 1.6 on eight (root mean square), on average 8 % and 23 % too low, at worst by a factor of 2.6.
+With ten threads and a nearly idle lock the middle on eight nodes may be a quarter of the truth.
 """
 
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nummodel.arguments import count, feasible, numbers, valid
+from nummodel.arguments import count, feasible, ordered, within
 from nummodel.models import locks
 
 GRANTS = {
@@ -42,19 +42,18 @@ GRANTS = {
 }
 #: Waiters whose costs make up one hand-over.
 WAITERS = {"ticket": 2.0, "tas": 1.0}
-#: How far off a ratio of two throughputs may be: about the standard deviation of that of medians of
-#: five runs that vary by 2.4 %, as the cohort lock's in upscaledb. The gain of the cohort lock is
-#: weighed from one to three of these.
+#: How far off a ratio of two throughputs may be: about the standard deviation of the ratio of two
+#: medians of five runs that vary by 2.4 %, as those of the cohort lock in upscaledb do.
 NOISE = 0.02
 GAIN = (1 + NOISE, 1 + 3 * NOISE)
-#: Values of N_sat that are tried; an end of a range may lie between two, and is then off by 0.5 %.
+#: Values of N_sat that are tried. The end of a range between two of them is off by 0.5 %.
 POINTS = 200
-#: Threads of a node times nodes, and times what it takes to read a node: a second or two.
+#: Most threads of a node times nodes: a second or two of work.
 WORK = 6000
 
 
 class Ratio(NamedTuple):
-    """Throughput over that of one node: the centre of what is possible, and its ends."""
+    """Throughput over that of one node: the middle of the possible range, and its ends."""
 
     middle: float
     low: float
@@ -66,37 +65,27 @@ def outlook(
 ) -> dict[str, Ratio]:
     """Throughput on several nodes, N threads each, over that on one node, for each lock of `X`.
 
-    `X` are throughputs of N threads on one node, by the names in `GRANTS`, "queue" among them;
-    `h` is a hand-over inside a node and `h_remote` one across [s].
+    `X` has the throughputs of N threads on one node, by the names in `GRANTS`; "queue" must be
+    among them. `h` is a hand-over inside a node and `h_remote` one across nodes [s].
 
-    `low` and `high` are the ends over all N_sat that are possible. `middle` is the geometric mean,
-    equal ratios of N_sat counting alike: a convention, where nothing measured prefers one.
+    `low` and `high` are the ends over all N_sat that are possible, `middle` is the geometric mean.
+    In this mean equal ratios of N_sat count alike, by convention: no measurement prefers an N_sat.
 
-    A full lock gives a figure, without a range. Here it takes 1 s, 0.09 more with 9 waiters by
-    ticket, which is one hand-over of 0.02 s; half of them cross, and take 0.1 s more:
+    A full lock gives a figure without a range. Here a grant takes 1 s, and by ticket 0.09 s more
+    with 9 waiters, since a hand-over takes 0.02 s. Half of the hand-overs cross and take 0.1 s
+    more:
 
     >>> one_node = {"queue": 1.0, "ticket": 1 / 1.09, "cohort": 1.1}
     >>> two = outlook(one_node, 10, nodes=2, h=0.02, h_remote=0.12)
     >>> round(two["queue"].middle * 1.05, 9), round(two["ticket"].middle * 1.24 / 1.09, 9)
     (1.0, 1.0)
 
-    One node says nothing new about one node, and little about two if all locks are alike there:
-
-    >>> alike = {"queue": 1.0, "ticket": 1.0, "tas": 1.0}
-    >>> [round(x, 2) + 0 for x in outlook(alike, 10, nodes=1, h=0.001, h_remote=0.003)["tas"]]
-    [1.0, 1.0, 1.0]
-    >>> [round(x, 1) for x in outlook(alike, 10, nodes=2, h=0.001, h_remote=0.003)["tas"]]
-    [1.6, 1.0, 2.0]
-
-    Raises ValueError for a throughput that is not positive or that even a full lock cannot reach,
-    an unknown lock or no queue lock, fewer than two threads, and anything that is not one number.
+    Raises ValueError for a throughput that even a full lock cannot reach, and for one thread.
     """
-    x, (h, h_remote) = _throughputs(X), (_one("h", h), _one("h_remote", h_remote))
-    N, nodes = _threads(N), count("nodes", nodes)
-    most = WORK // N - 8
-    feasible("nodes", nodes, most, f"{N} threads on each")
-    if not 0 < h <= h_remote:
-        raise ValueError(f"h is {h}, expected more than 0 and at most h_remote, {h_remote}")
+    x, N, h = _measured(X, N, h)
+    h_remote, nodes = _one("h_remote", h_remote), count("nodes", nodes)
+    feasible("nodes", nodes, WORK // N - 8, f"{N} threads on each")
+    ordered({"h": h, "h_remote": h_remote}, "h", "h_remote")
     if max(x.values()) * h > 1:
         raise ValueError(f"X is {dict(X)}, expected no more than one use in each hand-over, {h} s")
     gain = max(1.0, x.get("cohort", 0) / x["queue"])
@@ -108,14 +97,14 @@ def outlook(
     S, Z, cost, uses, _ = reading(x, N, h, N_sat, full)
 
     def throughput(name, nodes):
-        hold = S / gain if name == "cohort" else S
-        # A cohort lock's longer way in and out is no time of the lock.
-        think = Z + max(N / x[name] - N / x["queue"], 0) if name == "cohort" else Z
-        further = {"h_waiter": cost[name]} if name in cost else {}
+        hold, think = S, Z
+        if name == "cohort":  # what it takes longer than the queue lock is outside of the lock
+            hold, think = S / gain, Z + max(N / x[name] - N / x["queue"], 0)
+        waiter = {"h_waiter": cost[name]} if name in cost else {}
 
         def grant(n):
             far = uses * (h_remote - h)
-            return GRANTS[name](n, hold, h_remote=far, nodes=nodes, **further)
+            return GRANTS[name](n, hold, h_remote=far, nodes=nodes, **waiter)
 
         return locks.solve(grant, N * nodes, think).X
 
@@ -126,33 +115,23 @@ def outlook(
     return result
 
 
-def _throughputs(X: Mapping[str, float]) -> dict[str, float]:
-    """X as floats, checked."""
+def _measured(X: Mapping[str, float], N: int, h: float) -> tuple[dict[str, float], int, float]:
+    """X, N and h, checked: N is at least 2, as one thread waits for nobody."""
     if not isinstance(X, Mapping) or "queue" not in X or not set(X) <= set(GRANTS):
         found = ", ".join(map(str, X)) if isinstance(X, Mapping) else repr(X)
         raise ValueError(f"X has {found}; expected queue and any of {', '.join(GRANTS)}")
-    return {name: _one(f"X[{name!r}]", value) for name, value in X.items()}
+    number = count("N", N, least=2)
+    feasible("N", number, WORK // 10, "a grid of systems of N is solved many times")
+    return {name: _one(f"X[{name!r}]", x) for name, x in X.items()}, number, _one("h", h)
 
 
 def _one(name: str, value: Any) -> float:
-    """A number that can be measured: of the others there is no reading that floats hold."""
-    found = numbers(name, value)
-    if found.ndim or not 1e-30 <= found <= 1e30:
-        raise ValueError(f"{name} is {value!r}, expected one positive number, of 1e-30 to 1e30")
-    return float(found)
-
-
-def _threads(N: Any) -> int:
-    """N, checked: as many as are read in a second or two."""
-    number = count("N", N)
-    if number < 2:
-        raise ValueError(f"N is {N}, expected at least 2: one thread waits for nobody")
-    feasible("N", number, WORK // 10, "a grid of systems of N is solved many times")
-    return number
+    """One measured number: figures beyond these ends cannot be read with floats."""
+    return float(within(name, value, 1e-30, 1e30, ndim=(0,)))
 
 
 class Reading(NamedTuple):
-    """Of one node: hold and think time, waiters' costs, uses in a unit, and how far off it is."""
+    """What one node says: hold and think time, waiters' costs, uses in a unit, and the misfit."""
 
     S: np.ndarray
     Z: np.ndarray
@@ -162,19 +141,17 @@ class Reading(NamedTuple):
 
 
 def reading(X: Mapping[str, float], N: int, h: float, N_sat, full: float = 0.0) -> Reading:
-    """How the throughputs of one node are read for each N_sat, arguments as those of `outlook`.
+    """How the throughputs of one node are read for each N_sat; X, N and h as in `outlook`.
 
     `full` is 1 where the lock is known to be full, so that waiters may cost less than by protocol.
-    The misfit is that of the lock whose loss waiters can explain least, in the logarithm.
+    The misfit is the logarithm of the loss that waiters cannot explain, the largest of all locks.
 
     >>> reading({"queue": 1.0, "tas": 0.8}, N=11, h=0.025, N_sat=[1.0]).cost["tas"].round(9)
     array([0.025])
     """
-    X, N, h, N_sat = _throughputs(X), _threads(N), _one("h", h), valid({"N_sat": N_sat})["N_sat"]
-    if N_sat.ndim != 1 or (N_sat < 1).any():
-        raise ValueError(f"N_sat is {N_sat}, expected a list of numbers of at least 1")
-    if np.ndim(full) or not 0 <= numbers("full", full) <= 1:
-        raise ValueError(f"full is {full!r}, expected a number from 0 to 1")
+    X, N, h = _measured(X, N, h)
+    N_sat = within("N_sat", N_sat, 1, ndim=(1,))
+    full = float(within("full", full, 0, 1, ndim=(0,)))
     S = locks.solve(lambda n: 1.0, N, N_sat - 1).X / X["queue"]  # Z is N_sat - 1 times S
     Z, cost, misfit = (N_sat - 1) * S, {}, np.zeros(len(S))
     measured = {name: min(X[name], X["queue"]) for name in WAITERS if name in X}
@@ -184,7 +161,7 @@ def reading(X: Mapping[str, float], N: int, h: float, N_sat, full: float = 0.0) 
         misfit = np.maximum(misfit, np.log(_with_waiters(cost[name], N, S, Z) / x))
     if cost:
         uses = np.mean([WAITERS[name] * cost[name] / h for name in cost], axis=0)
-    else:  # nothing tells
+    else:  # one use, as many as fit into S, or between the two
         uses = (S / h) ** np.array([[0.0], [0.5], [1.0]])
     return Reading(S, Z, cost, np.maximum(uses, 1.0), misfit)
 

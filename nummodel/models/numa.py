@@ -1,15 +1,15 @@
 """Memory that is near and memory that is far: where accesses go, and how long they take.
 
-A machine is made of nodes with processors and memory each; an access to the memory of another node
-takes longer. What share of them is remote is not a property of the machine: it follows from who
-accesses what (`access`, a row for each node and a column for each item of data) and from where the
-data are (`copies`, a row for each item and a column for each node).
+A machine has nodes, each with processors and memory; an access to the memory of another node takes
+longer. The share of remote accesses is not a property of the machine. It follows from which node
+accesses which data (`access`, a row for each node and a column for each item of data) and from
+where the data are (`copies`, a row for each item and a column for each node).
 
 >>> ramdisk = mix(access=np.ones((3, 1)), copies=[striped(3, over=[0])])
 >>> round(ramdisk.f_remote, 4), ramdisk.by_node
 (0.6667, array([0., 1., 1.]))
 
-Latencies may be in any unit of time; often no more is known than their ratio.
+Latencies may be in any unit of time; often only their ratio is known.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nummodel.arguments import continuous, count, indices, numbers, station, valid
+from nummodel.arguments import continuous, count, indices, station, valid, within
 from nummodel.formula import formula
 from nummodel.models import queueing
 
@@ -32,8 +32,8 @@ LINE = 64
 class Topology:
     """`nodes` with `cpus` processors each, and latencies: the remote one may be (least, most).
 
-    Raises ValueError for less than one node or processor, and for latencies that are negative or a
-    pair in the wrong order.
+    By default a remote access takes one to three times a local one. Of AlphaServers, no more has
+    been published where it could be read, and that at second hand (table gs-guides).
     """
 
     nodes: int
@@ -44,17 +44,16 @@ class Topology:
     def __post_init__(self):
         count("nodes", self.nodes)
         count("cpus", self.cpus)
-        local, remote = valid({"t_local": self.t_local, "t_remote": self.t_remote}).values()
-        if local.ndim:
-            raise ValueError(f"t_local is {self.t_local}, expected a number")
+        within("t_local", self.t_local, 0, ndim=(0,))
+        remote = within("t_remote", self.t_remote, 0)
         if remote.shape not in ((), (2,)) or (remote.ndim and remote[0] > remote[1]):
             raise ValueError(f"t_remote is {self.t_remote}, expected a number or (least, most)")
 
     def latency(self, f_remote):
-        """Mean latency if `f_remote` of the accesses are remote; least and most on the last axis if
-        `t_remote` is a pair.
+        """Mean latency if a share `f_remote` of the accesses is remote; where `t_remote` is a pair,
+        the last axis has the least and the most.
 
-        >>> GS160.latency(0.75)
+        >>> Topology(4, cpus=4).latency(0.75)
         array([1. , 2.5])
         """
         share = valid({"f_remote": f_remote})["f_remote"]
@@ -62,18 +61,9 @@ class Topology:
         return mean_latency(share, self.t_local, self.t_remote)
 
 
-#: AlphaServers; a local access is the unit of time, and a remote one takes one to three of them: no
-#: more has been published where it could be read, and that much is second hand (table gs-guides).
-GS80, GS160, GS320 = (Topology(nodes, cpus=4) for nodes in (2, 4, 8))
-
-
 @formula("R", valid)
 def mean_latency(f_remote, t_local, t_remote):
-    """Mean latency of accesses, a share `f_remote` of which goes to another node.
-
-    >>> mean_latency(f_remote=[0.0, 0.5, 1.0], t_local=80e-9, t_remote=140e-9).round(10)
-    array([8.0e-08, 1.1e-07, 1.4e-07])
-    """
+    """Mean latency of accesses, a share `f_remote` of which goes to another node."""
     return t_local + f_remote * (t_remote - t_local)
 
 
@@ -81,27 +71,25 @@ def mean_latency(f_remote, t_local, t_remote):
 
 
 def striped(nodes: int, over: Sequence[int] | None = None) -> np.ndarray:
-    """One item in equal parts on the nodes `over`; on all of them: uniform; on one: its home.
+    """One item of data, in equal parts on the nodes `over`: on all nodes if they are left out.
 
     >>> striped(4), striped(4, over=[0])
     (array([0.25, 0.25, 0.25, 0.25]), array([1., 0., 0., 0.]))
     """
     nodes = count("nodes", nodes, most=NODES)
-    where = indices("over", np.arange(nodes) if over is None else over, nodes, "nodes")
-    if where.ndim != 1 or not len(where):
-        raise ValueError(f"over is {over!r}, expected a list of nodes from 0 to {nodes - 1}")
+    where = indices("over", np.arange(nodes) if over is None else over, nodes, ndim=(1,))
     row = np.zeros(nodes)
     row[where] = 1 / len(np.unique(where))
     return row
 
 
 def replicated(nodes: int) -> np.ndarray:
-    """One item, which nobody writes, with a copy on every node."""
+    """One item that no node writes, with a copy on every node."""
     return np.ones(count("nodes", nodes, most=NODES))
 
 
 def partitioned(nodes: int) -> np.ndarray:
-    """As many items as nodes, each on its own: one row an item."""
+    """As many items as nodes, each on a node of its own: one row for each item."""
     return np.eye(count("nodes", nodes, most=NODES))
 
 
@@ -116,48 +104,43 @@ class Mix(NamedTuple):
 
 
 def mix(access, copies) -> Mix:
-    """Who accesses what, where it is, and what follows.
+    """The shares of accesses that are remote, from who accesses what and where it is.
 
-    `access[i, j]` is how much node i accesses item j, in any unit; `copies[j, k]` is the share of
-    item j that node k holds. A node that holds none of what it wants goes to those that do, in
-    proportion. Shares of an item add up to one, or to more if it is replicated.
+    `access[i, j]` is how often node i accesses item j, in any unit; `copies[j, k]` is the share of
+    item j that node k holds. These shares add up to one, or to more if the item is replicated. For
+    what it does not hold, a node goes to the nodes that do, in proportion to their shares.
 
-    Processors on all of q nodes, data anywhere: (q - 1)/q, be it striped or in one place.
+    From all of q nodes, (q - 1)/q of the accesses are remote, be the data striped or in one place:
 
     >>> [round(mix(np.ones((q, 1)), [striped(q)]).f_remote, 3) for q in (1, 2, 4, 8)]
     [0.0, 0.5, 0.75, 0.875]
 
-    Read-only data everywhere, and what each node keeps for itself, are never remote:
+    Accesses to data that are replicated, or that only their own node uses, are never remote:
 
     >>> mix(np.ones((4, 1)), [replicated(4)]).f_remote, mix(np.eye(4), partitioned(4)).f_remote
     (0.0, 0.0)
 
-    What differs is whom it hits. From one home, one node has it all, and its memory all the work:
-
-    >>> mix(np.ones((2, 1)), [striped(2, over=[0])]).served
-    array([1., 0.])
-
-    Raises ValueError for shapes that do not fit, negative figures, shares above one or adding up to
-    less than one, and a system that accesses nothing.
+    Raises ValueError for shares that add up to less than one, and if there are no accesses.
     """
-    A, P = numbers("access", access), numbers("copies", copies)
-    if A.ndim != 2 or P.ndim != 2 or A.shape != P.T.shape:
+    A = within("access", access, 0, np.finfo(float).max, ndim=(2,))
+    P = within("copies", copies, 0, 1, ndim=(2,))
+    if A.shape != P.T.shape:
         raise ValueError(
             f"copies has the shape {P.shape} and access {A.shape}, expected items x nodes and "
             "nodes x items"
         )
-    if not (np.isfinite(A) & (A >= 0)).all() or not A.any():
-        raise ValueError(f"access is {A.tolist()}, expected figures of at least 0, and one above")
-    if not ((P >= 0) & (P <= 1)).all() or not (P.sum(1) >= 1 - 1e-9).all():
+    if not A.any():
+        raise ValueError(f"access is {A.tolist()}, expected one figure above 0 at least")
+    if (P.sum(1) < 1 - 1e-9).any():
         raise ValueError(f"copies is {P.tolist()}, expected shares that add up to 1 or more")
-    A = A / A.max()  # so that the sum of the largest figures is no more than their number
+    A = A / A.max()  # so that the sum of the largest figures does not overflow
     A = A / A.sum()
     near, far = A * P.T, A * (1 - P.T)
     elsewhere = P.sum(1) - P.T  # of item j, what is on other nodes than i
     with np.errstate(all="ignore"):
-        each = np.where(elsewhere > 0, far / elsewhere, 0.0)
+        per_share = np.where(elsewhere > 0, far / elsewhere, 0.0)
         by_node = np.where(A.any(1), far.sum(1) / A.sum(1), 0.0)
-    served = near.sum(1) + each.sum(0) @ P - (each * P.T).sum(1)
+    served = near.sum(1) + per_share.sum(0) @ P - (per_share * P.T).sum(1)
     return Mix(float(far.sum()), by_node, served)
 
 
@@ -168,14 +151,15 @@ def mix(access, copies) -> Mix:
 def loaded_latency(B, R0, t_row, channels, B_max, lines):
     """Latency of a read while a bandwidth `B` is drawn from memory.
 
-    Three things happen as it fills, to u = B/B_max. Other traffic closes the row that a read would
-    have found open: `t_row` at full bandwidth. Reads queue at one of `channels` channels, each of
-    which passes a line in S = channels * 64 bytes/B_max: M/M/1, a wait of S u/(1 - u). And no more
-    than `lines` reads are under way, so that a full memory is a closed system: lines * 64 bytes/B
-    by Little's law, however much is asked for. At B_max, E of that is waiting. In between a read
-    waits W, an interpolation of our own between the open queue and the closed end:
-    1/W = (1 - u)/(S u) + 1/E. It is no queue: against the exact machine repairman (exponential
-    times, no rows, an idle latency of 3 S) latency is too high, with N lines a channel by at most
+    Three effects grow with u = B/B_max. First, other traffic closes rows that a read would have
+    found open: this takes `t_row` at full bandwidth. Second, reads queue at one of `channels`
+    channels, each of which passes a line in S = channels * 64 bytes/B_max: M/M/1, a wait of
+    S u/(1 - u). Third, at most `lines` reads are under way, so that a full memory is a closed
+    system: its latency is lines * 64 bytes/B by Little's law, of which a part E is waiting at
+    B_max. Below B_max a read waits W, which interpolates between the open queue and the closed
+    system: 1/W = (1 - u)/(S u) + 1/E. This interpolation is our own. Beside the exact machine
+    repairman (exponential times, no rows, an idle latency of 3 S, N lines a channel) latency is too
+    high by at most
 
     ==========  ====  ====  ====
     N              5    20    80
@@ -189,22 +173,17 @@ def loaded_latency(B, R0, t_row, channels, B_max, lines):
     >>> (1e9 * loaded_latency(B=[0.0, 113e9, 226e9], R0=78e-9, **machine)).round(1)
     array([ 78. ,  98.8, 263.4])
 
-    If the lines end before the bandwidth does, nothing waits, and B_max is out of reach:
+    With too few lines to fill the memory, no read waits, and B_max is out of reach.
 
-    >>> loaded_latency(B=[32.0, 128.0], R0=1.0, t_row=0.0, channels=1, B_max=128.0, lines=1)
-    array([1. , 0.5])
+    The measurement with the least delay between two reads gives two quantities: its bandwidth is
+    `B_max`, and bandwidth * latency/64 bytes is `lines`. Always give both, since a search for them
+    may end anywhere. `fit(loaded_latency, table, "log", B_max=..., lines=...)` then estimates R0,
+    t_row and channels from columns B and R. Give a measured idle latency as `R0` only if channels
+    are known: the curve begins some percent off it, and an estimate of channels would make up for
+    that. Where reads come in bursts, the estimate of channels is above their number.
 
-    Two figures can be read off a measurement in which nothing holds the processors back, that of
-    the least delay between two reads: its bandwidth is `B_max`, and bandwidth * latency/64 bytes is
-    `lines`. Always give both: a search for them may end anywhere, and does not say so. What is left
-    of R0, t_row and channels, `fit.fit(loaded_latency, table, "log", B_max=..., lines=...)` finds
-    from columns B and R. With channels known, give `R0`, too, if idle latency was measured; if not,
-    leave it out. With channels unknown leave it out in any case: the curve begins some percent off
-    an idle latency measured by itself, and channels would make up for that. They come out as more
-    than there are where reads come in bursts.
-
-    The law gives one latency for each bandwidth. Of a memory that does less when asked for more, it
-    has one branch: above `B_max` it knows no queue, only the lines.
+    The law has one latency for each bandwidth. If bandwidth falls when more reads are asked for,
+    the law has one branch only: above `B_max` it has no queue, only the lines.
     """
     import sympy as sp
 
@@ -222,17 +201,16 @@ def loaded_latency(B, R0, t_row, channels, B_max, lines):
 
 @station
 def cold_break_even(rho, c):
-    """Colder cache at which a process does as well on any of c processors as on its own, warm one.
+    """Cost of a cold cache at which any of c processors is as good as a process's own, warm one.
 
-    Affinity: each processor has its own queue, M/M/1 at utilisation `rho`. Home RAD: one queue for
-    the `c` of a node, M/M/c, where service takes longer by a share: the one at which response times
-    are equal is given. Below it the home RAD is better.
+    With affinity each processor has its own queue, M/M/1 at utilisation `rho`. With a home RAD the
+    `c` processors of a node share one queue, M/M/c, but service is longer by a share. This is the
+    share at which both response times are equal; below it the home RAD is better.
 
     >>> cold_break_even(rho=[0.0, 0.5, 0.9], c=4).round(3)
     array([0.   , 0.431, 0.08 ])
 
-    An idle processor is warm, and there is nothing to wait for; a full one has no time for a cold
-    cache. One processor is no choice: 0.
+    It is 0 where no process waits (rho = 0), no time is left (rho = 1) or there is one processor.
     """
     from scipy.optimize.elementwise import find_root
 

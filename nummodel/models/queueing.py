@@ -1,10 +1,12 @@
-"""Single stations: how long one waits for a server, and how many wait.
+"""Single stations: how long customers wait for a server.
 
-Customers arrive at rate `lamda`, or after a think time `Z`; each of `c` servers takes a time `S` on
-average; who comes first is served first. A result is a function `<model>_<result>` of scalars or
-arrays of any broadcastable shape, in seconds; `R` is `W + S`, and `Q` is throughput times `R`.
-What an unstable station waits is `inf`. An argument that makes no sense raises a ValueError that
-names it.
+Customers arrive at rate `lamda`, or after a think time `Z`. Each of `c` servers takes a time `S` on
+average, and the first to come is the first to be served. A result is a function `<model>_<result>`
+of scalars or arrays of any broadcastable shape, in seconds. The wait of an unstable station is
+`inf`.
+
+For every station `R` is `W + S`, and the number present is `operational.little_population` of
+throughput and `R`. Throughput is `lamda`, of M/M/c/K `mmck_throughput`, of M/M/c//N N/(Z + R).
 
 Kleinrock, Queueing Systems I (1975); Allen, Probability, Statistics, and Queueing Theory (1990).
 """
@@ -17,12 +19,12 @@ from nummodel.arguments import feasible, station, valid
 from nummodel.formula import formula
 from nummodel.models import _erlang
 
-#: Threads of a repairman's shop, one step for each, and figures for a grid of shops: some seconds.
+#: Most threads of M/M/c//N, one step for each, and most figures of a grid: some seconds of work.
 THREADS, FIGURES = 100_000, 10**8
 
 
 def while_stable(rho, value):
-    """`value` as long as the server is not busy all the time, infinite from there on."""
+    """`value` where the utilisation `rho` is below 1, infinite elsewhere."""
     import sympy as sp
 
     return sp.Piecewise((value, rho < 1), (sp.oo, True))
@@ -32,42 +34,16 @@ def while_stable(rho, value):
 def mm1_waiting(lamda, S):
     """M/M/1: mean wait before service; Poisson arrivals, exponential service, one server.
 
-    >>> mm1_waiting(lamda=0.5, S=1.0), mm1_waiting(lamda=0.9375, S=1.0)
-    (1.0, 15.0)
-    >>> mm1_waiting(lamda=[0.0, 1.0], S=1.0)
-    array([ 0., inf])
+    >>> mm1_waiting(lamda=[0.0, 0.5, 0.9375, 1.0], S=1.0)
+    array([ 0.,  1., 15., inf])
     """
     return while_stable(lamda * S, lamda * S**2 / (1 - lamda * S))
 
 
 @formula("R", valid)
 def mm1_response(lamda, S):
-    """M/M/1: mean response time, waiting included.
-
-    >>> mm1_response(lamda=0.5, S=1.0)
-    2.0
-    """
+    """M/M/1: mean response time, waiting included."""
     return while_stable(lamda * S, S / (1 - lamda * S))
-
-
-@formula("Q", valid)
-def mm1_population(lamda, S):
-    """M/M/1: mean number present, the one in service included.
-
-    >>> mm1_population(lamda=0.5, S=1.0)
-    1.0
-    """
-    return while_stable(lamda * S, lamda * S / (1 - lamda * S))
-
-
-@station
-def mm1_waiting_percentile(lamda, S, p):
-    """M/M/1: the wait that a share `p` of the customers does not exceed; 0 for p up to 1 - rho.
-
-    >>> mm1_waiting_percentile(0.5, 1.0, [0.5, 0.95])
-    array([0.        , 4.60517019])
-    """
-    return _waiting_percentile(lamda * S, S / (1 - lamda * S), p)
 
 
 @station
@@ -84,9 +60,10 @@ def mm1_response_percentile(lamda, S, p):
 
 @formula("W", valid)
 def mg1_waiting(lamda, S, cv2):
-    """M/G/1: mean wait where service varies by `cv2`, its variance over its mean squared.
+    """M/G/1: mean wait, where `cv2` is the variance of service over its mean squared.
 
-    Pollaczek and Khinchine. Constant service (0) waits half as long as exponential service (1).
+    The formula of Pollaczek and Khinchine. With constant service (0) the wait is half of that with
+    exponential service (1).
 
     >>> mg1_waiting(lamda=0.5, S=1.0, cv2=[0, 1, 10])
     array([0.5, 1. , 5.5])
@@ -94,46 +71,10 @@ def mg1_waiting(lamda, S, cv2):
     return while_stable(lamda * S, lamda * S**2 / (1 - lamda * S) * (1 + cv2) / 2)
 
 
-@formula("R", valid)
-def mg1_response(lamda, S, cv2):
-    """M/G/1: mean response time.
-
-    >>> mg1_response(lamda=0.5, S=1.0, cv2=10)
-    6.5
-    """
-    return while_stable(lamda * S, S + lamda * S**2 / (1 - lamda * S) * (1 + cv2) / 2)
-
-
-@formula("Q", valid)
-def mg1_population(lamda, S, cv2):
-    """M/G/1: mean number present.
-
-    >>> mg1_population(lamda=0.5, S=1.0, cv2=10)
-    3.25
-    """
-    rho = lamda * S
-    return while_stable(rho, rho + rho**2 / (1 - rho) * (1 + cv2) / 2)
-
-
-@formula("W", valid)
-def mg1_vacation_waiting(lamda, S, cv2, vacation, cv2_v):
-    """M/G/1 whose server, whenever it has nothing to do, is away for vacations, one after another.
-
-    The wait without them, and what is left of a vacation (Bertsekas and Gallager, Data Networks).
-
-    >>> mg1_vacation_waiting(lamda=0.5, S=1.0, cv2=1, vacation=0.2, cv2_v=0)
-    1.1
-    """
-    wait = lamda * S**2 / (1 - lamda * S) * (1 + cv2) / 2
-    return while_stable(lamda * S, wait + vacation * (1 + cv2_v) / 2)
-
-
 @station
 def erlang_b(a, c):
-    """Share of calls lost by `c` lines without a queue, offered a load of `a` calls at a time.
+    """Erlang B: share of calls that `c` lines without a queue lose, at an offered load `a`.
 
-    >>> erlang_b(a=0.5, c=1)
-    0.333333...
     >>> erlang_b(a=95, c=[1, 100, 10_000])
     array([0.98958333, 0.04880421, 0.        ])
     """
@@ -142,12 +83,10 @@ def erlang_b(a, c):
 
 @station
 def erlang_c(a, c):
-    """Share of customers that find all `c` servers of M/M/c busy; all of them from a = c on.
+    """Erlang C: share of customers that find all `c` servers of M/M/c busy; 1 from a = c on.
 
-    >>> erlang_c(a=[0.5, 1.0, 2.0], c=1)
-    array([0.5, 1. , 1. ])
-    >>> erlang_c(a=8, c=10)
-    0.409180...
+    >>> erlang_c(a=[0.5, 8, 12], c=[1, 10, 10])
+    array([0.5       , 0.40918015, 1.        ])
     """
     return _erlang.erlang_c(a, c)
 
@@ -156,10 +95,8 @@ def erlang_c(a, c):
 def mmc_waiting(lamda, S, c):
     """M/M/c: mean wait where `c` servers serve one queue.
 
-    >>> mmc_waiting(lamda=[0.9, 1.8, 14.4], S=1.0, c=[1, 2, 16])
-    array([9.        , 4.26315789, 0.36958962])
-    >>> mmc_waiting(lamda=2.0, S=1.0, c=2)
-    inf
+    >>> mmc_waiting(lamda=[0.9, 1.8, 14.4, 16], S=1.0, c=[1, 2, 16, 16])
+    array([9.        , 4.26315789, 0.36958962,        inf])
     """
     a = lamda * S
     return np.where(a < c, _erlang.erlang_c(a, c) * S / (c - a), np.inf)
@@ -167,21 +104,13 @@ def mmc_waiting(lamda, S, c):
 
 @station
 def mmc_response(lamda, S, c):
-    """M/M/c: mean response time.
-
-    >>> mmc_response(lamda=1.8, S=1.0, c=2)
-    5.263157...
-    """
+    """M/M/c: mean response time."""
     return S + mmc_waiting(lamda, S, c)
 
 
 @station
 def mmc_population(lamda, S, c):
-    """M/M/c: mean number present, those in service included.
-
-    >>> mmc_population(lamda=1.8, S=1.0, c=2)
-    9.473684...
-    """
+    """M/M/c: mean number present, those in service included."""
     a = lamda * S
     return np.where(a < c, a + lamda * mmc_waiting(lamda, S, c), np.inf)
 
@@ -199,10 +128,7 @@ def mmc_waiting_percentile(lamda, S, c, p):
 
 @station
 def mmc_response_percentile(lamda, S, c, p):
-    """M/M/c: the response time that a share `p` does not exceed.
-
-    Solved for, since waiting and service are exponentials of different length; where the two
-    coincide nothing special happens.
+    """M/M/c: the response time that a share `p` does not exceed, found by a root search.
 
     >>> mmc_response_percentile(1.8, 1.0, 2, [0.5, 0.95])
     array([ 3.76915938, 15.29723894])
@@ -222,11 +148,12 @@ def mmc_response_percentile(lamda, S, c, p):
         rest = np.where(spare < 1, np.expm1(-gap * x), 0) + C * x * exprel(-gap * x)
         return slow * x - np.log1p(rest) - y
 
-    # Longer than service alone; one of wait and service exceeds what half of 1 - p exceed of it.
+    # At least the percentile of service alone; at most the sum of the percentiles of wait and of
+    # service that half of 1 - p exceed.
     half = y + log(2)
     end = half + np.maximum(np.log(C) + half, 0) / spare
-    found = S * find_root(excess, (y, end), args=(C, spare, y)).x
-    return np.where(known | (S == 0), found, np.inf)
+    response = S * find_root(excess, (y, end), args=(C, spare, y)).x
+    return np.where(known | (S == 0), response, np.inf)
 
 
 @formula("W", valid)
@@ -234,9 +161,6 @@ def allen_cunneen_waiting(W_mmc, cv2_a, cv2):
     """The wait of M/M/c, scaled by the variability of arrivals and service.
 
     Exact for M/M/c and M/G/1, else an approximation, good in heavy traffic.
-
-    >>> allen_cunneen_waiting(W_mmc=9.0, cv2_a=1, cv2=0)
-    4.5
     """
     return W_mmc * (cv2_a + cv2) / 2
 
@@ -246,9 +170,9 @@ def ggc_waiting(lamda, S, c, cv2_a, cv2):
     """G/G/c: mean wait by Allen and Cunneen; with cv2_a = 1 it is M/G/c.
 
     `cv2_a` and `cv2` are variance over mean squared, of the times between arrivals and of service.
-    With c = 1 it is S rho/(1 - rho) (cv2_a + cv2)/2, which many call Kingman's formula. It is not
-    his bound (1962, Some inequalities for the queue GI/G/1, Biometrika 49), which has cv2_a/rho^2
-    in the place of cv2_a: where arrivals come in batches the wait may be many times this one.
+    With c = 1 it is S rho/(1 - rho) (cv2_a + cv2)/2, which many call Kingman's formula. Kingman's
+    bound is another (1962, Some inequalities for the queue GI/G/1, Biometrika 49): it has
+    cv2_a/rho^2 in the place of cv2_a. With arrivals in batches the wait may be many times this one.
 
     >>> ggc_waiting(1.8, 1.0, 2, cv2_a=[0, 1, 1], cv2=[0, 0, 1])
     array([0.        , 2.13157895, 4.26315789])
@@ -256,27 +180,6 @@ def ggc_waiting(lamda, S, c, cv2_a, cv2):
     stable = lamda * S < c
     wait = np.where(stable, mmc_waiting(lamda, S, c), 0.0)
     return np.where(stable, allen_cunneen_waiting(wait, cv2_a, cv2), np.inf)
-
-
-@station
-def ggc_response(lamda, S, c, cv2_a, cv2):
-    """G/G/c: mean response time by Allen and Cunneen.
-
-    >>> ggc_response(1.8, 1.0, 2, cv2_a=1, cv2=0)
-    3.131578...
-    """
-    return S + ggc_waiting(lamda, S, c, cv2_a, cv2)
-
-
-@station
-def ggc_population(lamda, S, c, cv2_a, cv2):
-    """G/G/c: mean number present by Allen and Cunneen.
-
-    >>> ggc_population(1.8, 1.0, 2, cv2_a=1, cv2=0)
-    5.636842...
-    """
-    a = lamda * S
-    return np.where(a < c, a + lamda * ggc_waiting(lamda, S, c, cv2_a, cv2), np.inf)
 
 
 @station
@@ -291,56 +194,28 @@ def mmck_blocking(lamda, S, c, K):
 
 @station
 def mmck_throughput(lamda, S, c, K):
-    """M/M/c/K: throughput, which is what is not turned away, at any load.
-
-    >>> mmck_throughput(lamda=[4, 1e9], S=1, c=5, K=12)
-    array([3.89750712, 5.        ])
-    """
+    """M/M/c/K: throughput, the rate of arrivals that are not turned away."""
     return _erlang.mmck(lamda, S, c, K)[1]
 
 
 @station
 def mmck_waiting(lamda, S, c, K):
-    """M/M/c/K: mean wait of those who get in.
-
-    >>> mmck_waiting(lamda=4, S=1, c=5, K=[5, 12])
-    array([0.        , 0.31140573])
-    """
+    """M/M/c/K: mean wait of the customers that are not turned away."""
     return _erlang.mmck(lamda, S, c, K)[2]
-
-
-@station
-def mmck_response(lamda, S, c, K):
-    """M/M/c/K: mean response time of those who get in.
-
-    >>> mmck_response(lamda=4, S=1, c=5, K=12)
-    1.311405...
-    """
-    return S + mmck_waiting(lamda, S, c, K)
-
-
-@station
-def mmck_population(lamda, S, c, K):
-    """M/M/c/K: mean number present.
-
-    >>> mmck_population(lamda=[4, 1e12], S=1, c=5, K=12)
-    array([ 5.11121319, 12.        ])
-    """
-    return mmck_throughput(lamda, S, c, K) * mmck_response(lamda, S, c, K)
 
 
 @station
 def repairman_waiting(N, S, c, Z):
     """M/M/c//N: mean wait of `N` threads that think for `Z` between two services, at any load.
 
-    Machine repairman: the threads are machines, which run for `Z` until one of `c` men mends them.
+    This is the machine repairman: machines that run for `Z` until one of `c` men repairs them.
 
     >>> repairman_waiting(N=[1, 8, 50, 90], S=4, c=8, Z=10)
     array([ 0.        ,  0.        , 11.00002235, 31.        ])
     """
     N, S, c, Z = np.broadcast_arrays(N, S, c, Z)
-    # With n present: the probability `last`, and the means that `busy` and `queue` would have if
-    # no more than n could be. Everything stays positive and below N, so nothing can go wrong.
+    # If at most n could be present: the probability `last` of n, and the means `busy` of servers
+    # and `queue` of waiting threads. All of these stay positive and at most N.
     last, busy, queue = np.ones(N.shape), np.zeros(N.shape), np.zeros(N.shape)
     most = min(THREADS, FIGURES // max(N.size, 1))
     feasible("N", N.max(initial=0), most, "one step for each; networks.solve takes more")
@@ -355,36 +230,11 @@ def repairman_waiting(N, S, c, Z):
 
 @station
 def repairman_response(N, S, c, Z):
-    """M/M/c//N: mean response time, thinking not included.
-
-    >>> repairman_response(N=90, S=4, c=8, Z=10)
-    35.0
-    """
+    """M/M/c//N: mean response time, thinking not included."""
     return S + repairman_waiting(N, S, c, Z)
 
 
-@station
-def repairman_throughput(N, S, c, Z):
-    """M/M/c//N: throughput.
-
-    >>> repairman_throughput(N=[1, 10, 90], S=4, c=8, Z=10)
-    array([0.07142857, 0.7142777 , 2.        ])
-    """
-    return np.where(N > 0, N / (Z + repairman_response(N, S, c, Z)), 0.0)
-
-
-@station
-def repairman_population(N, S, c, Z):
-    """M/M/c//N: mean number not thinking.
-
-    >>> repairman_population(N=90, S=4, c=8, Z=10)
-    70.0
-    """
-    R = repairman_response(N, S, c, Z)
-    return np.where(R > 0, N * R / (Z + R), 0.0)
-
-
 def _waiting_percentile(C, mean, p):
-    """Percentile of a wait that is 0 with probability 1 - C, else exponential; C is 1: unstable."""
+    """Percentile of a wait that is 0 with probability 1 - C, else exponential; C = 1: infinite."""
     known = np.where(1 - p >= C, 0.0, mean * np.maximum(np.log(C) - np.log1p(-p), 0))
     return np.where(C < 1, known, np.inf)

@@ -7,9 +7,9 @@ A closed system of N outstanding requests (its queue depth) goes through station
 >>> networks.solve(path, [1, 16, 64]).X.round(1)
 array([111.1, 666.7, 888.9])
 
-Depth, IOPS and latency are tied by Little's law, `operational.little_population`; the interrupts
-that a processor can take before it is busy to rho are `operational.throughput_at`.
-Times in seconds, rates per second, utilisations as fractions.
+Little's law, `operational.little_population`, relates depth, IOPS and latency.
+`operational.throughput_at` gives the rate of interrupts at which a processor is busy to rho.
+Times are in seconds, rates per second, utilisations are fractions.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nummodel.arguments import LARGEST, aligned, continuous, count, feasible, indices, valid
+from nummodel.arguments import (
+    LARGEST,
+    aligned,
+    checked,
+    continuous,
+    count,
+    feasible,
+    indices,
+    valid,
+    within,
+)
 from nummodel.formula import formula
 from nummodel.models import _classes, networks
 from nummodel.models.operational import (
@@ -27,10 +37,12 @@ from nummodel.models.operational import (
 )
 from nummodel.models.queueing import while_stable
 
-#: Devices, or processors that take interrupts.
+#: Most devices, and most processors that take interrupts.
 MANY = 100_000
-#: Nodes of a split RAM disk, and terms in which a grid of RAM disks is solved: some seconds.
+#: Most nodes of a split RAM disk, and most terms of a grid of RAM disks: some seconds of work.
 NODES, TERMS = 64, 2 * networks.LARGEST
+#: Steps to the mean hold of the home disk's lock, which depends on how often each node uses it.
+STEPS = 8
 
 # --- devices ----------------------------------------------------------------------------------
 
@@ -38,69 +50,61 @@ NODES, TERMS = 64, 2 * networks.LARGEST
 def devices(S, m: int = 1, servers: int = 1) -> list[networks.Station]:
     """`m` equal devices, each request going to any of them alike, for a time `S` at one.
 
-    Each has a queue of its own, so one may idle while another has a line: N requests get
-    N/(N + m - 1) of what m devices can do. With one queue for all, or one that is never empty,
-    they would get all of it.
+    Each device has a queue of its own, so that one may idle while requests wait at another: N
+    requests get N/(N + m - 1) of the throughput of m devices that are always busy.
 
     >>> networks.solve(devices(1.0, m=8), 8).X * 15  # 8/15 of 8
     64.0
 
-    `servers` are what one device can do at a time (channels, actuators) from its one queue.
-    Raises ValueError for a time that is negative and for fewer than one device or server.
+    `S` is a number, or a list of one per class. A device serves `servers` requests of its queue at
+    a time (channels, actuators).
     """
-    m = count("m", m, most=MANY)
-    each = valid({"S": S})["S"]
-    if each.ndim > 1:
-        raise ValueError(f"S is {S!r}, expected a number, or a list of one per class")
-    return [networks.queue(each / m, servers)] * m
+    m, S = count("m", m, most=MANY), within("S", S, 0, ndim=(0, 1))
+    return [networks.queue(S / m, servers)] * m
 
 
+@checked
 def saturation_depth(stations: Sequence[networks.Station], Z=0.0) -> Any:
     """Queue depth beyond which a request must wait somewhere, whatever the order.
 
-    With m disks and nothing else it is m. Delays count as time only.
+    For m disks alone it is m. A delay adds to the time, but no request waits there.
 
     >>> saturation_depth(devices(0.008, m=8)), saturation_depth(devices(0.008, m=8), Z=0.008)
     (8.0, 16.0)
-    >>> saturation_depth([networks.queue(0.001), *devices(0.008, m=8)])  # either limits
+    >>> saturation_depth([networks.queue(0.001), *devices(0.008, m=8)])  # adapter or disks
     9.0
-
-    Raises ValueError for no stations and for several classes.
     """
     some = isinstance(stations, Sequence) and len(stations) > 0
     if not some or not all(isinstance(s, networks.Station) and not np.ndim(s.D) for s in stations):
         raise ValueError("stations: expected at least one, with one D each")
     widest = [0.0 if s.capacity is None else s.D / s.capacity.max() for s in stations]
-    D, Z = sum(s.D for s in stations), valid({"Z": Z})["Z"]
-    if (D + Z == 0).any():
+    D = sum(s.D for s in stations)
+    if np.any(D + Z == 0):
         raise ValueError("stations have no demand and Z is 0: nothing takes any time")
     return saturation.unchecked(D=D, D_max=max(widest), Z=Z)
 
 
+@checked
 def iops(N, R, X_max) -> tuple[Any, Any]:
-    """IOPS of a drive with N requests outstanding: the lowest and the highest, from two numbers.
+    """Lowest and highest IOPS of a drive with N requests outstanding.
 
     `R` is the latency of one request alone and `X_max` the most IOPS. The highest is that of a
-    drive any part of which can serve any request, the lowest that of R X_max `devices`, each
-    request needing one of them, for exponential times and parts that are not slower when crowded.
-    Latency is N over it. They agree at both ends, and differ by nearly two at the knee, R X_max.
+    drive any part of which can serve any request; the lowest that of R X_max `devices`, each
+    request needing one of them, for exponential times and parts that crowding does not slow down.
+    They differ most, by nearly a factor of two, at N = R X_max. Latency is N over IOPS.
 
     >>> iops(N=[1, 40, 4000], R=80e-6, X_max=500e3)
     (array([ 12500.        , 253164.5..., 495172.0...]), array([ 12500., 500000., 500000.]))
 
-    Raises ValueError for no requests and where X_max is less than what one alone gets, 1/R.
+    Raises ValueError for no requests and where X_max is less than 1/R, that of one request alone.
     """
-    given = valid({"N": N, "R": R, "X_max": X_max})
-    if (given["N"] < 1).any():
-        raise ValueError(f"N is {N}, expected at least one request outstanding")
-    if (given["R"] * given["X_max"] < 1 - 1e-9).any():
-        raise ValueError(f"X_max is {X_max}, expected at least 1/R: what one request alone gets")
-    drive = {"N": given["N"], "D": given["R"], "D_max": 1 / given["X_max"], "Z": 0.0}
+    within("N", N, 1)
+    if (R * X_max < 1 - 1e-9).any():
+        least = "at least 1/R, what one request alone gets"
+        raise ValueError(f"X_max is {X_max.min():g}, expected {least}")
+    drive = {"N": N, "D": R, "D_max": 1 / X_max, "Z": 0.0}
     return balanced_throughput_min(**drive), asymptotic_throughput_max(**drive)
 
-
-#: Steps to the mean hold of the home disk's lock, which depends on who uses it how often.
-STEPS = 8
 
 # --- RAM disk ---------------------------------------------------------------------------------
 
@@ -117,25 +121,23 @@ class Requests(NamedTuple):
 def ramdisk_remote(nodes, r):
     """Share of the requests that copy across nodes, processors being spread over them evenly.
 
-    One RAM disk on one of q nodes: all but 1/q of the requests. A share `r` of them, for data
-    that are only read and so can have a copy on each node, stays at home when it has one.
+    With a RAM disk on one of q nodes these are all requests but 1/q, without the share `r` of
+    requests for data that are only read and have a copy on each node.
 
-    >>> ramdisk_remote(nodes=[1, 3, 4], r=0.0)
-    array([0.        , 0.66666667, 0.75      ])
-    >>> ramdisk_remote(nodes=3, r=[0.5, 1.0])
-    array([0.33333333, 0.        ])
+    >>> ramdisk_remote(nodes=[1, 4, 4, 4], r=[0.0, 0.0, 0.5, 1.0])
+    array([0.   , 0.75 , 0.375, 0.   ])
     """
     return (1 - r) * (1 - 1 / nodes)
 
 
+@checked
 def ramdisk(N, Z, S, t_local, t_remote, nodes=1, r=0.0, held=1.0) -> Requests:
     """N processors, spread over `nodes` as evenly as can be, that use RAM disks every `Z`.
 
-    A request holds the driver's lock of its disk for `S`; the processor that asked copies the
-    block, in `t_local` from the memory of its own node or `t_remote` from another's, a share `held`
-    of that under the lock as well. Data that are written lie on the home node's disk; a share `r`
-    of the requests is for data that are only read, of which each node has a disk of its own. r = 0
-    is one disk for everything.
+    A request holds the driver's lock of its disk for `S`. Then the processor copies the block, in
+    `t_local` from the memory of its own node or `t_remote` from that of another, and keeps the lock
+    for a share `held` of the copy. A share `r` of the requests is for data that are only read, of
+    which each node has a disk of its own. All other data lie on the disk of the home node.
 
     One disk whose lock is held throughout is one server, and more nodes only make it slower:
 
@@ -143,42 +145,29 @@ def ramdisk(N, Z, S, t_local, t_remote, nodes=1, r=0.0, held=1.0) -> Requests:
     >>> one.X.round(3), one.rho
     (array([0.5 , 0.25]), array([1., 1.]))
 
-    All of it replicated is a machine for each node:
-
-    >>> ramdisk(N=12, Z=9.0, S=1.0, t_local=1.0, t_remote=4.0, nodes=3, r=1.0).X
-    0.9649...
-    >>> 3 * ramdisk(N=4, Z=9.0, S=1.0, t_local=1.0, t_remote=4.0).X
-    0.9649...
-
-    Arrays of any broadcastable shape. A closed network with a class for each node, solved by
-    `networks.solve`: exact for exponential locks if no copy is held or none crosses. Otherwise each
-    use of the home disk's lock counts as their mean; X is then within 2 % of a simulation where a
-    copy across takes four times as long. Split over eight nodes of four it takes a second; from
-    nine on it is approximate, as `networks.solve` says.
+    This is a closed network with a class for each node, solved by `networks.solve`: exact for
+    exponential locks if no copy holds the lock or none crosses. Otherwise all uses of the home
+    disk's lock count as their mean, and X is within 2 % of a simulation where a copy across takes
+    four times as long. Eight nodes of four processors take a second; more nodes are approximate.
     """
-    names = ("N", "Z", "S", "t_local", "t_remote", "nodes", "r", "held")
-    given = valid(dict(zip(names, (N, Z, S, t_local, t_remote, nodes, r, held), strict=True)))
-    shape = aligned(given)
-    cycle = sum(given[name] for name in ("Z", "S", "t_local", "t_remote"))
-    if (cycle >= LARGEST).any():
-        raise ValueError(
-            f"Z + S + t_local + t_remote is {cycle.max():g}, expected less than {LARGEST:g}"
-        )
-    points = np.stack([part.ravel() for part in np.broadcast_arrays(*given.values())], axis=-1)
+    within("Z + S + t_local + t_remote", Z + S + t_local + t_remote, 0, LARGEST / 2)
+    arrays = np.broadcast_arrays(N, Z, S, t_local, t_remote, nodes, r, held)
+    shape = arrays[0].shape
+    points = np.stack([array.ravel() for array in arrays], axis=-1)
     spread = [_spread(int(N), int(q), r) for N, q, r in points[:, [0, 5, 6]]]
     sizes = (min(_classes.terms(p, len(p)), networks.LARGEST) for p in spread)
     terms = sum(max(TERMS // 2000, some) for some in sizes)
     feasible("terms of all systems asked for", terms, TERMS, "fewer at a time, or smaller N")
-    each = [_ramdisk(there, *point) for there, point in zip(spread, points.tolist(), strict=True)]
-    X, R, rho = np.array(each).reshape(*shape, 3).transpose(-1, *range(len(shape)))
+    solved = [_ramdisk(there, *point) for there, point in zip(spread, points.tolist(), strict=True)]
+    X, R, rho = np.array(solved).reshape(*shape, 3).transpose(-1, *range(len(shape)))
     return Requests(*(v if shape else float(v) for v in (X, R, rho)))
 
 
 def _spread(N: int, nodes: int, r: float) -> list[int]:
-    """Processors on each node, the home node first, but for nodes that have none."""
+    """Processors on each node that has any, the home node first."""
     nodes = max(1, min(nodes, N))
     home = -(-N // nodes)
-    if not r:  # away from the only disk all nodes are alike
+    if not r:  # all nodes without the only disk are alike
         return [home, N - home]
     feasible("nodes", nodes, NODES, "a class of requests for each")
     return [(N + nodes - 1 - i) // nodes for i in range(nodes)]
@@ -190,13 +179,13 @@ def _ramdisk(there, N, Z, S, t_local, t_remote, _nodes, r, held) -> tuple[float,
         return 0.0, np.nan, 0.0
     q = len(there)
     at_home = np.arange(q) == 0
-    copy = np.where(at_home, t_local, t_remote)  # from or to the home disk, by node that asks
+    copy = np.where(at_home, t_local, t_remote)  # from or to the home disk, for each node
     visits = (1 - r) + r * at_home  # of the home disk
     copying = (1 - held) * (r * t_local + (1 - r) * copy)
     demand, X = np.diag(np.full(q, r * (S + held * t_local))), np.array(there, dtype=float)
-    for way in [networks.schweitzer] * STEPS + [networks.solve]:
+    for solver in [networks.schweitzer] * STEPS + [networks.solve]:
         demand[0] = visits * np.average(S + held * copy, weights=X * visits)
-        solved = way([networks.queue(D) for D in demand], tuple(there), Z + copying)
+        solved = solver([networks.queue(D) for D in demand], tuple(there), Z + copying)
         X = solved.X
     R = np.average((copying + solved.R)[X > 0], weights=X[X > 0])
     return float(X.sum()), float(R), float(solved.rho[0].sum())
@@ -208,19 +197,16 @@ def _ramdisk(there, N, Z, S, t_local, t_remote, _nodes, r, held) -> tuple[float,
 def interrupt_load(X, S, cpu: Sequence[int], c: int) -> np.ndarray:
     """Share of each of `c` processors that interrupts take: adapter i interrupts `cpu[i]`.
 
-    `X` are the adapters' interrupts per second and `S` the seconds that one takes, a number or one
-    per adapter. Without a choice all go to processor 0; with a preferred CPU per adapter they do
-    not. Above 1 the rates cannot be had.
+    `X` has each adapter's interrupts per second, and `S` the seconds of an interrupt, one number or
+    one per adapter. A share above 1 means that the processor cannot take so many.
 
     >>> interrupt_load(X=[8e3, 8e3, 4e3], S=25e-6, cpu=[0, 0, 0], c=4)
     array([0.5, 0. , 0. , 0. ])
     >>> interrupt_load(X=[8e3, 8e3, 4e3], S=25e-6, cpu=[1, 2, 3], c=4)
     array([0. , 0.2, 0.2, 0.1])
-
-    Raises ValueError for a processor that is none of 0 to c - 1, and for lists of unequal length.
     """
     c = count("c", c, most=MANY)
-    arrays = valid({"X": X, "S": S}) | {"cpu": indices("cpu", cpu, c, "processors")}
+    arrays = valid({"X": X, "S": S}) | {"cpu": indices("cpu", cpu, c)}
     aligned(arrays)
     rates, seconds, at = np.broadcast_arrays(*arrays.values())
     return np.bincount(at.ravel(), (rates * seconds).ravel(), minlength=c)
@@ -228,10 +214,10 @@ def interrupt_load(X, S, cpu: Sequence[int], c: int) -> np.ndarray:
 
 @formula("R", valid)
 def interrupted_response(D, rho):
-    """Mean time in which a processor does work of `D`, interrupts taking a share `rho` of it.
+    """Mean time for work of `D` on a processor of which interrupts take a share `rho`.
 
-    Interrupts come first and at random, and pass the time of the work on: D/(1 - rho). A program
-    that waits for its slowest part pays this as a whole, not only on one processor of many.
+    Interrupts come at random and go before the work, which takes D/(1 - rho). A program that waits
+    for its slowest part gets slower as a whole, not only on one of its processors.
 
     >>> interrupted_response(D=1.0, rho=[0.0, 0.5, 1.0])
     array([ 1.,  2., inf])
@@ -239,27 +225,23 @@ def interrupted_response(D, rho):
     return while_stable(rho, D / (1 - rho))
 
 
+@checked
 def unused_cycles(interrupt, mp_synch, busy):
     """Whether the processors that take the interrupts should run clients as well: true or false.
 
     The rule for CPUs 0-3 of an AlphaServer GS (Covert 2002, slide 26): yes if less than 50 % of
     their time is interrupt stack and MP synchronization, and CPUs 1-3 are less than 75 % busy
-    overall. Shares of time, the last axis being the processors from CPU 0 on; taken together, as
-    MONITOR MODES /CPU=(0,1,2,3) shows them.
+    overall. Arguments are shares of time, their last axis being CPUs 0 to 3; the rule takes these
+    processors together, as MONITOR MODES /CPU=(0,1,2,3) shows them.
 
     >>> unused_cycles(interrupt=[0.3, 0.4, 0.4, 0.2], mp_synch=0.1, busy=[0.9, 0.6, 0.6, 0.9])
     True
     >>> unused_cycles(interrupt=[0.3, 0.4, 0.4, 0.2], mp_synch=0.2, busy=0.6)
     False
-
-    Raises ValueError where interrupts and synchronization take more than all of the time.
     """
-    given = valid({"interrupt": interrupt, "mp_synch": mp_synch, "busy": busy})
-    each = given | {"CPUs 0-3": np.empty(4)}  # one figure is that of each
-    aligned(each)
-    each = np.broadcast_arrays(*each.values())
-    waiting, busy_others = each[0] + each[1], each[2][..., 1:]
-    if (waiting > 1 + 1e-9).any():
-        raise ValueError(f"interrupt + mp_synch is {waiting.max():g}, expected at most 1")
-    answer = (waiting.mean(-1) < 0.50) & (busy_others.mean(-1) < 0.75)
+    waiting = within("interrupt + mp_synch", interrupt + mp_synch, 0, 1 + 1e-9)
+    shares = {"interrupt": interrupt, "mp_synch": mp_synch, "busy": busy, "CPUs 0-3": np.empty(4)}
+    shape = aligned(shares)  # where one figure is given, it is that of each CPU
+    waiting, busy = np.broadcast_to(waiting, shape), np.broadcast_to(busy, shape)
+    answer = (waiting.mean(-1) < 0.50) & (busy[..., 1:].mean(-1) < 0.75)
     return answer if answer.ndim else bool(answer)

@@ -5,9 +5,10 @@ from which a report collects it.
 """
 
 import math
+import re
 import sys
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, fields, replace
 from decimal import Decimal
 from html import escape
 from typing import Any
@@ -46,9 +47,10 @@ class Claim:
     ok: bool = True
     why: str = ""
     source: str = ""
+    unit: str = ""
 
     def __post_init__(self) -> None:
-        for name in ("what", "kind", "expect", "why", "source"):
+        for name in ("what", "kind", "expect", "why", "source", "unit"):
             if not isinstance(getattr(self, name), str):
                 raise ValueError(f"claim: {name} is {getattr(self, name)!r:.80}, expected a text")
 
@@ -61,11 +63,17 @@ class Claim:
     @property
     def said(self) -> str:
         """What was claimed, with its figures unless it is a statement that is true."""
+        return f"{self.what}: {self.figures}" if self.figures else self.what
+
+    @property
+    def figures(self) -> str:
+        """The figures with their unit; nothing for a statement that is true."""
+        model = show(self.model, self.unit)
         if self.kind == "record":
-            return f"{self.what}: {show(self.model)}"
+            return model
         if self.documented is True and self.model is True:
-            return self.what
-        return f"{self.what}: model {show(self.model)}, documented {show(self.documented)}"
+            return ""
+        return f"model {model}, documented {show(self.documented, self.unit)}"
 
     @property
     def verdict(self) -> str:
@@ -118,19 +126,36 @@ class Claim:
         return low <= least and most <= high
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
-        mark, said = "#D9DEE4", escape(self.said)
-        if self.kind != "record":
-            more = f"{self.kind}; {self.why}" if self.why else self.kind
-            margin = f", {self.margin}" if self.margin else ""
-            said = f"<b>{self.verdict}</b>{margin}: {said} "
-            said += f'<span style="opacity:0.75">({escape(more)})</span>'
-            mark = MARKS[self.verdict]
-        row = f'<div style="border-left:4px solid {mark};padding:2px 8px">{said}</div>'
         return {
             MIME: {"schema": SCHEMA} | asdict(self),
-            "text/html": row,
+            "text/html": table([self]),
             "text/plain": str(self),
         }
+
+    def _row(self) -> str:
+        """Of a table: what it is about, the figures, and how it went."""
+        mark, went = "#D9DEE4", ""
+        if self.kind != "record":
+            mark, margin = MARKS[self.verdict], f", {self.margin}" if self.margin else ""
+            more = f"{self.kind}; {self.why}" if self.why else self.kind
+            went = f"<b>{self.verdict}</b>{margin} <i>({escape(more)})</i>"
+        cells = "".join(f"<td>{cell}</td>" for cell in (escape(self.figures), went))
+        first = f'<td style="border-left:4px solid {mark}">{escape(self.what)}</td>'
+        return f'<tr id="{escape(anchor(self.what))}">{first}{cells}</tr>'
+
+
+def table(claims: Iterable[Claim]) -> str:
+    """Claims and records as the rows of an HTML table; a link to `anchor` leads to a row."""
+    return f'<table class="claims">{"".join(claim._row() for claim in claims)}</table>'
+
+
+def anchor(what: str) -> str:
+    """Where a link in a notebook's text leads that names this claim or record.
+
+    >>> anchor("wait by M/M/1 at 90%, service times")
+    'wait-by-m-m-1-at-90-service-times'
+    """
+    return re.sub(r"\W+", "-", what.lower()).strip("-")
 
 
 def check(
@@ -143,13 +168,15 @@ def check(
     kind: str,
     expect: str = "hit",
     why: str = "",
+    unit: str = "",
 ) -> None:
     """Claim that `model` agrees with `documented`, show the row, and fail if it does not.
 
     `documented` is a figure from `data.value` (it is known to its rounding), a number with `rtol`
     or `atol` and a `why`, an interval `(low, high)`, or a truth value. `model` is a number, a truth
     value, or an interval, which is compatible if they have something in common. `kind` is one of
-    `KINDS`. `expect="miss"` with a `why` is for a known failure of a model: then a hit fails.
+    `KINDS`. `expect="miss"` with a `why` is for a known failure of a model: then a hit fails. For
+    `unit` see `record`.
 
     Raises AssertionError, after the row is shown, if the claim does not go as expected, and
     ValueError for a claim that cannot be put.
@@ -189,14 +216,18 @@ def check(
         ok=hit == (expect == "hit"),
         why=why,
         source=getattr(documented, "source", ""),
+        unit=unit,
     )
     _display(claim)
     assert claim.ok, f"{claim}"
 
 
-def record(name: str, value: Any) -> None:
-    """Store a result that has no documented value: a number, truth value, text or interval."""
-    _display(Claim(what=name, kind="record", model=_plain(value)))
+def record(name: str, value: Any, unit: str = "") -> None:
+    """Store a result that has no documented value: a number, truth value, text or interval.
+
+    `unit` says how a person reads it: "%" of a share, "s" of a time, "1/s" of a rate, or a word.
+    """
+    _display(Claim(what=name, kind="record", model=_plain(value), unit=unit))
 
 
 def collected(notebook: Any) -> Iterator[dict]:
@@ -207,17 +238,21 @@ def collected(notebook: Any) -> Iterator[dict]:
         for output in cell.get("outputs", []):
             data = output.get("data", {})
             if MIME in data:
-                yield _read(data[MIME])
+                claim = read(data[MIME])
+                went = {"verdict": claim.verdict, "margin": claim.margin}
+                yield {"schema": SCHEMA} | asdict(claim) | went
 
 
-def _read(claim: Any) -> dict:
+def read(stored: Any) -> Claim:
+    """The claim that a display stores; a failed one, if it only looks like a claim."""
     try:
-        read = Claim(**{f.name: claim[f.name] for f in fields(Claim)})
-        return claim | {"verdict": read.verdict, "margin": read.margin, "ok": bool(read.ok)}
+        stored = {"unit": ""} | stored  # which earlier reports did not store
+        claim = Claim(**{f.name: stored[f.name] for f in fields(Claim)})
+        str(claim)
+        return replace(claim, ok=bool(claim.ok))
     except Exception as error:  # a notebook may display whatever it likes
         what = f"a claim that cannot be read: {type(error).__name__}: {error}"
-        unread = Claim(what, "unreadable", None, ok=False)
-        return {"schema": SCHEMA} | asdict(unread) | {"verdict": unread.verdict, "margin": ""}
+        return Claim(what, "unreadable", None, ok=False)
 
 
 def agrees(value: Any, expected: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Which columns of a table are the load and the throughput: by what their names say."""
+"""Two columns of a table, a load and a throughput, which are known by what their names say."""
 
 import re
 import shlex
@@ -6,10 +6,13 @@ from collections.abc import Iterable
 from functools import cache
 from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 from nummodel.errors import InputError
+from nummodel.records import data
+from nummodel.records.readers import table
 from nummodel.records.readers.table import Cells, is_number
 
 #: What a word of a column's name says about the column. Where words disagree, the first kind wins.
@@ -33,6 +36,47 @@ COUNTED = "ops operations req requests tx txn transactions queries messages comm
 KINDS = {word: kind for kind, words in reversed(WORDS.items()) for word in words.split()}
 NUMBER = "n num number total count".split()
 PER_TIME = "s sec second seconds ms us ns min minute h hour".split()
+#: What weights can be besides a column. `nummodel.fits` says what each means.
+WEIGHTS = ("absolute", "relative", "log")
+
+
+class Points(NamedTuple):
+    """Measurements from a table: loads, throughputs, their weights (one of `WEIGHTS` or a column),
+    the names of the two columns, and warnings of rows that may not belong together.
+    """
+
+    N: np.ndarray
+    X: np.ndarray
+    weights: str | np.ndarray
+    x: str
+    y: str
+    warnings: tuple[str, ...] = ()
+
+    def where(self, keep: np.ndarray) -> "Points":
+        """The measurements for which `keep` is true."""
+        weights = self.weights if isinstance(self.weights, str) else self.weights[keep]
+        return self._replace(N=self.N[keep], X=self.X[keep], weights=weights)
+
+
+def read(
+    path: str | Path, x: str | None = None, y: str | None = None, weights: str = "absolute"
+) -> Points:
+    """Two columns of a CSV file, or of a published table by its name, in the units printed there.
+
+    `x` and `y` name the columns of the load and of the throughput. Without them the columns are
+    known by their names, such as N and X. `weights` is one of `WEIGHTS` or names a third column.
+    "-" is standard input. Raises InputError for what cannot be used.
+    """
+    path = data.path(path)
+    cells = table.read(path)
+    if weights not in WEIGHTS and weights not in cells:
+        expected = f"{', '.join(WEIGHTS)}, or a column of: {_listed(cells)}"
+        raise InputError(f"{path}: weights {weights!r}, expected {expected}")
+    load, result = _choose(cells, x, y, weights, path)
+    N = _numbers(cells, load, path, "" if x or kind(load) == "load" else "x")
+    X = _numbers(cells, result, path, "" if y or kind(result) == "throughput" else "y")
+    own = weights if weights in WEIGHTS else table.numbers(cells, weights, path, positive=True)
+    return Points(N, X, own, load, result, tuple(_pooled(cells, {load, result, weights}, N, path)))
 
 
 @cache
@@ -46,32 +90,34 @@ def kind(name: str) -> str:
     if not words:
         return "run"  # as the column without a name, which pandas writes for row numbers
     # "N" is the load, but "n_requests" is how many requests there were.
-    said = {KINDS.get(word) for word in words if word not in ("n", "x") or len(words) == 1}
-    if "other" in said:
+    kinds = {KINDS.get(word) for word in words if word not in ("n", "x") or len(words) == 1}
+    if "other" in kinds:
         return "other"
     after = [words[i + 1] for i, word in enumerate(words[:-1]) if word == "per"]
     if after and set(after) <= set(PER_TIME):
         return "throughput"
     if after:
-        return "time" if "time" in said else "other"
+        return "time" if "time" in kinds else "other"
     if "s" in words and set(words) & set(COUNTED):
         return ""  # "requests_s" may be requests per second
     if set(words) & set(NUMBER) and set(words) & set(COUNTED):
         return "other"
     if any(re.fullmatch("p[0-9]+", word) for word in words):
         return "time"
-    return next((k for k in WORDS if k in said), "")
+    return next((k for k in WORDS if k in kinds), "")
 
 
-def choose(cells: Cells, x: str | None, y: str | None, weights: str, path: Path) -> tuple[str, str]:
-    """Load and throughput column: those that are named, or else what the names of the others say.
+def _choose(
+    cells: Cells, x: str | None, y: str | None, weights: str, path: Path
+) -> tuple[str, str]:
+    """The columns of load and throughput: those that are given, or known by their names.
 
     Raises InputError, with the command that names the columns, where several may be meant, or none.
     """
     names = [c for c in cells if c not in (x, y, weights)]
     for given in (x, y):
         if given is not None and given not in cells:
-            raise InputError(f"{path}: no column {given!r}, expected one of: {listed(cells)}")
+            raise InputError(f"{path}: no column {given!r}, expected one of: {_listed(cells)}")
     if (x is not None and x == y) or len(cells) < 2:
         how = "" if x else " (cells are parted by commas, semicolons or tabs)"
         alone = f"only {x or next(iter(cells))!r}, expected a column for X as well"
@@ -81,7 +127,7 @@ def choose(cells: Cells, x: str | None, y: str | None, weights: str, path: Path)
     numeric = [c for c in names if _has_numbers(cells[c].values())]
     unclear = [c for c in numeric or names if not kind(c)]
     if not loads and not results and len(unclear) == 2:
-        loads, results = unclear[:1], unclear[1:]
+        return unclear[0], unclear[1]
     loads = loads or [c for c in unclear if c not in results]
     results = results or [c for c in unclear if c not in loads]
     if len(loads) == len(results) == 1:
@@ -89,18 +135,26 @@ def choose(cells: Cells, x: str | None, y: str | None, weights: str, path: Path)
     raise InputError(f"{path}: {_doubt(loads, results, names, path)}")
 
 
-def pooled(cells: Cells, used: set[str], N: np.ndarray, path: str | Path) -> list[str]:
-    """Warnings: columns that are neither used nor measurements, and of whose values several have
-    two different loads or more, as those of two configurations in one file. Where the name says
-    nothing, a column of numbers is no measurement if all of its values have, and some loads have
-    several of them.
+def _numbers(cells: Cells, column: str, path: Path, guessed: str) -> np.ndarray:
+    """A column of positive numbers; of one that was guessed, how to name another."""
+    try:
+        return table.numbers(cells, column, path, positive=True)
+    except InputError as error:
+        how = f"no {guessed} was given: --{guessed} NAME, in a report -p {guessed}=NAME"
+        hint = f" ({how}; the columns are: {_listed(cells)})" if guessed else ""
+        raise InputError(f"{error}{hint}") from None
+
+
+def _pooled(cells: Cells, used: set[str], N: np.ndarray, path: str | Path) -> list[str]:
+    """Warnings of several configurations in one file: columns that are neither used nor measured,
+    in which several values have two different loads or more. Where the name says nothing, a column
+    of numbers is a setting if all its values have that, and some loads have several of its values.
     """
-    found = []
+    warnings = []
     for place, (name, column) in enumerate(cells.items(), 1):
-        texts = list(column.values())
-        said = kind(name)
-        setting = said in ("configuration", "load") or not _has_numbers(texts)
-        if name in used or said in ("run", "time") or (said and not setting):
+        texts, what = list(column.values()), kind(name)
+        setting = what in ("configuration", "load") or not _has_numbers(texts)
+        if name in used or what in ("run", "time") or (what and not setting):
             continue
         loads: dict[str, set[float]] = {}
         for text, load in zip(texts, N, strict=True):
@@ -113,14 +167,14 @@ def pooled(cells: Cells, used: set[str], N: np.ndarray, path: str | Path) -> lis
             head = f"NR < {next(iter(column))}"  # comments before the header as well
             rows = shlex.quote(rf'{{sub(/\r$/, "")}} {head} || ${place} == "{literal}"')
             split = f"awk -F{shlex.quote(cells.delimiter)} {rows} {shlex.quote(str(path))}"
-            found.append(
+            warnings.append(
                 f"the rows have different {name} ({', '.join(values[:3])}{rest}) and are fitted "
                 f"together; if these are configurations, fit each alone: {split} | nummodel fit -"
             )
-    return found
+    return warnings
 
 
-def listed(names: Iterable[str]) -> str:
+def _listed(names: Iterable[str]) -> str:
     """The first eight names, and whether there are more."""
     first = list(islice(names, 9))
     return ", ".join(first) if len(first) < 9 else f"{', '.join(first[:8])}, ..."
@@ -137,26 +191,28 @@ def _words(name: str) -> list[str]:
 
 
 def _named(cells: Cells, names: list[str], wanted: str, letter: str) -> list[str]:
-    """The columns of a kind: those that are called by its letter, a capital, or else those with
-    several values, or else all.
+    """The columns of a kind: those whose first word is its capital letter; without such columns,
+    those with several values; without those, all.
     """
-    found = [c for c in names if kind(c) == wanted]
-    varied = [c for c in found if len(set(cells[c].values())) > 1]
-    called = [c for c in found if c.startswith(letter) and _words(c)[0] == letter.lower()]
-    return called or varied or found
+    columns = [c for c in names if kind(c) == wanted]
+    varied = [c for c in columns if len(set(cells[c].values())) > 1]
+    called = [c for c in columns if c.startswith(letter) and _words(c)[0] == letter.lower()]
+    return called or varied or columns
 
 
 def _doubt(loads: list[str], results: list[str], names: list[str], path: Path) -> str:
     """What is not clear, and the command that says it."""
-    what, found = ("load", loads) if len(loads) != 1 else ("throughput", results)
-    seen = f"{listed(found)} may be the {what}" if found else f"no column is known as the {what}"
-    may = [c for c in names if kind(c) not in ("time", "run")]  # be a throughput
-    if times := [c for c in names if kind(c) == "time"] if not found and what != "load" else []:
-        seen += f" ({listed(times)}: a time; a throughput is work over time)"
+    what, candidates = ("load", loads) if len(loads) != 1 else ("throughput", results)
+    doubt = f"{_listed(candidates)} may be the {what}"
+    if not candidates:
+        doubt = f"no column is known as the {what}"
+        if what == "throughput" and (times := [c for c in names if kind(c) == "time"]):
+            doubt += f" ({_listed(times)}: a time; a throughput is work over time)"
     load = (loads or [c for c in names if c not in results] or ["COLUMN"])[0]
-    result = ([c for c in results or may if c != load] or ["COLUMN"])[0]
+    may = results or [c for c in names if kind(c) not in ("time", "run")]  # be a throughput
+    result = ([c for c in may if c != load] or ["COLUMN"])[0]
     file, load, result = (shlex.quote(str(part)) for part in (path, load, result))
     return (
-        f"{seen}, expected one that is named, as in: nummodel fit {file} --x {load} --y {result} "
+        f"{doubt}, expected one that is named, as in: nummodel fit {file} --x {load} --y {result} "
         f"(in a report: -p x={load} -p y={result})"
     )

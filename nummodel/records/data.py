@@ -73,20 +73,20 @@ class Card(dict):
 
     def _repr_html_(self) -> str:
         source = "; ".join(f"{s['title']}: {s['locator']}" for s in self["sources"])
-        said = f"{self['rows']} rows; {self['standing']}; {self['licenses'][0]['title']}"
-        lines = [escape(line) for line in (self["title"], self["description"], source, said)]
+        status = f"{self['rows']} rows; {self['standing']}; {self['licenses'][0]['title']}"
+        lines = [escape(line) for line in (self["title"], self["description"], source, status)]
         head = _row(("column", "unit", "rounding", "meaning"), "th")
         rows = "".join(map(_row, self._columns()))
         more = f'<div style="opacity:0.75">{"<br>".join(lines[1:])}</div>'
         return f"<div><b>{lines[0]}</b>{more}<table>{head}{rows}</table></div>"
 
     def _columns(self) -> list[tuple[str, str, str, str]]:
-        """Of every column: its name, the unit that it is printed in, how far off rounding leaves
-        its figures in that unit, at most, and what it means.
+        """Name of every column, the unit that it is printed in, how far off rounding leaves its
+        figures in that unit, at most, and its meaning.
         """
-        off, rows = half_widths(self["name"]).max(), []
+        largest, rows = half_widths(self["name"]).max(), []
         for field in self["schema"]["fields"]:
-            half = off[_short(field)] / UNITS[field["unit"]][1]
+            half = largest[_short(field)] / UNITS[field["unit"]][1]
             rounding = f"± {half:.2g}" if half else "" if field["type"] == "string" else "none"
             unit = "" if field["unit"] == "-" else field["unit"]
             rows.append((_short(field), unit, rounding, field["description"]))
@@ -166,14 +166,17 @@ def audit(name: str) -> "pd.DataFrame":
     for identity in card(name).get("identities", []):
         column = identity["column"]
         computed, spread = _follow(name, identity, halves)
-        part = pd.DataFrame({"printed": frame[column], "computed": computed})
-        part["slack"] = halves[column] + spread
         bases = [a["row"] for a in identity["arguments"].values() if isinstance(a, dict)]
-        part["telling"] = (frame[column] != 0) & ~frame.index.isin(bases)
-        part.insert(0, "row", frame[card(name)["schema"]["primaryKey"][0]])
-        part.insert(0, "function", identity["function"])
-        part.insert(0, "column", column)
-        parts.append(part)
+        part = {
+            "column": column,
+            "function": identity["function"],
+            "row": frame[card(name)["schema"]["primaryKey"][0]],
+            "printed": frame[column],
+            "computed": computed,
+            "slack": halves[column] + spread,
+            "telling": (frame[column] != 0) & ~frame.index.isin(bases),
+        }
+        parts.append(pd.DataFrame(part))
     if not parts:
         return pd.DataFrame(columns=["column", "row", "printed", "computed", "telling", "holds"])
     table = pd.concat(parts, ignore_index=True)
@@ -183,9 +186,9 @@ def audit(name: str) -> "pd.DataFrame":
 
 
 def _row(cells: tuple[str, ...], kind: str = "td") -> str:
-    """A row of a table whose text begins at the left, which JupyterLab would have at the right."""
-    told = (f'<{kind} style="text-align:left">{escape(cell)}</{kind}>' for cell in cells)
-    return f"<tr>{''.join(told)}</tr>"
+    """A row of a table, aligned to the left (JupyterLab aligns to the right)."""
+    row = (f'<{kind} style="text-align:left">{escape(cell)}</{kind}>' for cell in cells)
+    return f"<tr>{''.join(row)}</tr>"
 
 
 def _short(field: dict) -> str:
@@ -201,11 +204,7 @@ def _read(name: str) -> tuple["pd.DataFrame", "pd.DataFrame"]:
     types = {"integer": int, "number": float, "string": str}
     figures, halves = {}, {}
     for field in card(name)["schema"]["fields"]:
-        cells, column, size = (
-            text[field["name"]],
-            _short(field),
-            UNITS[field["unit"]][1],
-        )
+        cells, column, size = text[field["name"]], _short(field), UNITS[field["unit"]][1]
         figures[column] = cells.astype(types[field["type"]])
         halves[column] = pd.Series(0.0, text.index)
         if field["type"] == "number":
@@ -230,8 +229,6 @@ def _follow(name: str, identity: dict, halves: "pd.DataFrame") -> tuple["pd.Seri
             given[argument], spread[argument] = frame[column][row], halves[column][row]
         else:
             given[argument], spread[argument] = float(source), 0.0
-    moved = sum(
-        abs(function(**given | {a: given[a] + spread[a]}) - function(**given)) for a in given
-    )
-    index = frame.index
-    return pd.Series(function(**given), index), pd.Series(moved, index)
+    computed = function(**given)
+    moved = sum(abs(function(**given | {a: given[a] + spread[a]}) - computed) for a in given)
+    return pd.Series(computed, frame.index), pd.Series(moved, frame.index)

@@ -52,17 +52,16 @@ def write(folder: Path, texts: dict[str, str]) -> None:
 
 def refuse_foreign(path: Path) -> None:
     """Raise FileExistsError for a file that no report has written, and for a link."""
-    if not path.is_symlink():
-        if path.is_dir() or not path.exists():
-            return
-        if path.is_file() and OURS[path.suffix](path.read_bytes()):
-            return
-    what = "is a link" if path.is_symlink() else "was not written by a report"
-    raise FileExistsError(EEXIST, f"{path.name} {what}", str(path))
+    if path.is_symlink():
+        raise FileExistsError(EEXIST, f"{path.name} is a link", str(path))
+    if path.is_dir() or not path.exists():
+        return
+    if not path.is_file() or not OURS[path.suffix](path.read_bytes()):
+        raise FileExistsError(EEXIST, f"{path.name} was not written by a report", str(path))
 
 
 def prepare(folder: Path) -> None:
-    """Make the folder, see whether it can be written, remove parts that killed reports left."""
+    """Make the folder, check that it can be written, remove the parts of killed reports."""
     import psutil
 
     folder.mkdir(parents=True, exist_ok=True)

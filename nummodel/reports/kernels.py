@@ -23,8 +23,9 @@ import psutil
 from jupyter_client.provisioning import LocalProvisioner
 
 LAUNCH = [sys.executable, "-m", "ipykernel_launcher"]
+SERVE = [sys.executable, "-P", "-m", "nummodel.reports.kernelserver"]  # -P: nothing of the folder
 FORKS = sys.platform == "linux"
-STDERR = 2  # where kernels may write: stdout is for what the command finds
+STDERR = 2  # where kernels may write: stdout has nothing but the command's results
 DAY = 86_400.0
 Server = tuple[subprocess.Popen, socket.socket]
 servers: dict[bool, Server] = {}  # by whether they are warm
@@ -32,21 +33,20 @@ lock = Lock()
 
 
 class Kernel(psutil.Process):
-    """A process that is asked what a subprocess.Popen is."""
+    """A process with those methods of a subprocess.Popen that jupyter_client calls."""
 
     stdin = stdout = stderr = None
 
     def poll(self) -> int | None:
-        """Its exit code, of which no more is known than whether there is one."""
-        return None if self.is_running() and self.status() != psutil.STATUS_ZOMBIE else 1
+        """None as long as the process runs. Its exit code is not known, so it is 1."""
+        with suppress(psutil.NoSuchProcess):  # it may end between the two questions
+            if self.is_running() and self.status() != psutil.STATUS_ZOMBIE:
+                return None
+        return 1
 
     def wait(self, timeout: float | None = None) -> int | None:
-        """Not until nothing is left of it, which is up to its server."""
+        """Does not wait: the server does, since the kernel is its child."""
         return self.poll()
-
-    def kill(self) -> None:
-        """With all that it has started."""
-        end(self)
 
 
 class Forked(LocalProvisioner):
@@ -64,8 +64,8 @@ class Forked(LocalProvisioner):
         return self.connection_info
 
     async def send_signal(self, signum: int) -> None:
-        """But for the interruption that jupyter_client sends before it kills: a kernel that is
-        interrupted says so on stderr, as if the report had failed.
+        """All but the interruption that jupyter_client sends before it kills: some kernels report
+        that as an error on stderr, where it looks as if the report had failed.
         """
         if signum != signal.SIGINT:
             await super().send_signal(signum)
@@ -84,7 +84,7 @@ def prepare(warm: bool = True) -> None:
 
 
 def await_server(warm: bool = True) -> None:
-    """Wait until the server can fork, which is nobody's run. Raises TimeoutError after a minute."""
+    """Wait until the server can fork, at no run's cost. Raises TimeoutError after a minute."""
     if FORKS:
         _await(server(warm), perf_counter() + 60, warm)
 
@@ -101,27 +101,31 @@ def end(process: psutil.Process) -> None:
     with suppress(psutil.NoSuchProcess):
         for one in [process, *process.children(recursive=True)][::-1]:
             with suppress(psutil.NoSuchProcess):
-                psutil.Process.kill(one)
+                one.kill()
+
+
+def end_all() -> None:
+    """Kill kernels, and the servers of kernels, with what they started; no other process."""
+    for child in psutil.Process().children():
+        with suppress(psutil.NoSuchProcess):
+            if {LAUNCH[-1], SERVE[-1]} & set(child.cmdline()):
+                end(child)
 
 
 def fork(
-    arguments: list[str],
-    folder: str,
-    environment: dict[str, str],
-    end_at: float = float("inf"),
-    warm: bool = True,
+    arguments: list[str], folder: str, environment: dict[str, str], end_at: float, warm: bool
 ) -> Kernel:
     """A new kernel. Raises RuntimeError if it, or the server, died meanwhile, and TimeoutError."""
     ours, theirs = socket.socketpair()
     ours.settimeout(max(0.1, min(end_at - perf_counter(), DAY)))
     try:
-        with ours, ours.makefile("rw") as told:
+        with ours, ours.makefile("rw") as order:
             with theirs:
                 socket.send_fds(server(warm), [b"."], [theirs.fileno()])
-            told.write(json.dumps([arguments, folder, environment]) + "\n")
-            told.flush()
+            order.write(json.dumps([arguments, folder, environment]) + "\n")
+            order.flush()
             _await(ours, end_at, warm)
-            return Kernel(int(told.readline()))
+            return Kernel(int(order.readline()))
     except (ConnectionError, ValueError, psutil.NoSuchProcess):
         raise RuntimeError("Kernel died before it was started") from None
 
@@ -136,17 +140,14 @@ def server(warm: bool = True) -> socket.socket:
 
 def _start(warm: bool) -> Server:
     ours, theirs = socket.socketpair()
-    # -P: not to import what lies in the folder where the command runs.
-    command = [sys.executable, "-P", "-m", "nummodel.reports.kernelserver", str(theirs.fileno())]
-    command += ["warm"] * warm
     with theirs:
-        # In a session of its own, where Ctrl-C does not reach it.
+        number = theirs.fileno()
         process = subprocess.Popen(
-            command,
+            [*SERVE, str(number), *["warm"] * warm],
             stdin=subprocess.DEVNULL,
             stdout=STDERR,
-            pass_fds=[theirs.fileno()],
-            start_new_session=True,
+            pass_fds=[number],
+            start_new_session=True,  # where Ctrl-C does not reach it
         )
     atexit.register(_end, process, ours)
     return process, ours

@@ -35,9 +35,9 @@ def serve(orders: socket.socket, warm: bool) -> None:
     os.environ.setdefault("MPLBACKEND", "module://matplotlib_inline.backend_inline")
     ours = (module.name for module in walk_packages(nummodel.__path__, "nummodel."))
     for name in ["ipykernel.kernelapp", *([*LIBRARIES.split(), *ours] if warm else [])]:
-        with suppress(Exception):  # whoever needs it will hear of it
+        with suppress(Exception):  # a notebook that needs it will say so
             import_module(name)
-    # What a kernel has started stays below this process, whatever session or parent it leaves.
+    # Processes that kernels start stay below this process, also without their session or parent.
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
     gc.freeze()  # else collecting garbage would copy into each kernel what all of them share
     own = os.getpid()
@@ -51,7 +51,7 @@ def serve(orders: socket.socket, warm: bool) -> None:
             if os.fork() == 0:
                 orders.close()
                 return become_kernel(order, own)
-    with suppress(ChildProcessError):  # until nothing is left to wait for
+    with suppress(ChildProcessError):  # until there is no child to wait for
         while True:
             for process in psutil.Process().children(recursive=True):
                 with suppress(psutil.NoSuchProcess):
@@ -60,7 +60,7 @@ def serve(orders: socket.socket, warm: bool) -> None:
 
 
 def next_order(orders: socket.socket) -> socket.socket | None:
-    """Where the next kernel is told what to be, or None if the command has closed its end."""
+    """The socket that brings the next order, or None if the command has closed its end."""
     with suppress(ConnectionError):
         sockets = socket.recv_fds(orders, 1, 1)[1]
         return socket.socket(fileno=sockets[0]) if sockets else None
@@ -68,11 +68,11 @@ def next_order(orders: socket.socket) -> socket.socket | None:
 
 
 def become_kernel(order: socket.socket, server: int) -> None:
-    """What `python -m ipykernel_launcher` is, with arguments, folder and environment as told."""
+    """Be what `python -m ipykernel_launcher` is, with what the order says."""
     import numpy as np
     from ipykernel import kernelapp
 
-    class IPKernelApp(kernelapp.IPKernelApp):  # of that name, by which options are told
+    class IPKernelApp(kernelapp.IPKernelApp):  # of that name, which options have before them
         def init_iopub(self, context) -> None:
             context.sndhwm = 0  # else what a slow reader has not read yet would be dropped
             super().init_iopub(context)
@@ -83,10 +83,10 @@ def become_kernel(order: socket.socket, server: int) -> None:
     if os.getppid() != server:  # it died before that
         return
     try:
-        with order, order.makefile("rw") as told:
-            arguments, folder, environment = json.loads(told.readline())
-            told.write(f"{os.getpid()}\n")
-    except (ConnectionError, ValueError):  # nobody waits for this kernel any more
+        with order, order.makefile("rw") as lines:
+            arguments, folder, environment = json.loads(lines.readline())
+            lines.write(f"{os.getpid()}\n")
+    except (ConnectionError, ValueError):  # no command waits for this kernel any more
         return
     os.environ.clear()
     os.environ.update(environment)

@@ -1,8 +1,9 @@
-"""Notebook files: what one says of itself, and what it can be told."""
+"""Notebook files: the title, its answer, and the parameters that a notebook declares."""
 
 import ast
 import sys
 import warnings
+from contextlib import suppress
 from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
@@ -11,8 +12,8 @@ from typing import Any
 from nummodel.errors import InputError
 from nummodel.nomenclature import in_range, known, range_of
 
-# jsonschema, which reads notebooks, tries this optional checker of web addresses, whose grammar
-# takes two seconds to build and which no notebook needs.
+# nbformat imports jsonschema, which tries this optional checker of web addresses. Its grammar takes
+# a second to build, three times as long as `nummodel list` takes, and no notebook needs it.
 sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
 
 KERNEL = "python3"
@@ -20,12 +21,17 @@ KERNEL = "python3"
 
 @dataclass(frozen=True)
 class Parameter:
-    """A line of a notebook's parameters cell."""
+    """A line of a notebook's parameters cell, with its default as the cell has it."""
 
     name: str
     type: str
     default: str
     help: str
+
+    @property
+    def plain(self) -> str:
+        """The default without the quotes of a text."""
+        return self.default.strip("\"'")
 
 
 def read(path: Path) -> Any:
@@ -33,7 +39,7 @@ def read(path: Path) -> Any:
     import nbformat
     from nbformat.warnings import DuplicateCellId, MissingIDFieldWarning
 
-    for kind in (DuplicateCellId, MissingIDFieldWarning):  # which it mends
+    for kind in (DuplicateCellId, MissingIDFieldWarning):  # which nbformat mends
         warnings.simplefilter("ignore", kind)
     try:
         notebook = nbformat.convert(nbformat.reader.reads(path.read_text(encoding="utf-8")), 4)
@@ -41,9 +47,8 @@ def read(path: Path) -> Any:
         return notebook
     except Exception as error:  # nbformat has no common ancestor for what it raises
         reason = (str(error) or type(error).__name__).splitlines()[0][:80]
-        raise InputError(
-            f"{path}: not a notebook ({reason}), expected JSON of nbformat 4"
-        ) from None
+        expected = "expected JSON of nbformat 4"
+        raise InputError(f"{path}: not a notebook ({reason}), {expected}") from None
 
 
 def summary(notebook: Any) -> tuple[str, str]:
@@ -54,12 +59,15 @@ def summary(notebook: Any) -> tuple[str, str]:
 
 
 def parameters(path: Path) -> dict[str, Parameter]:
-    """What a notebook file can be told, from its cell tagged `parameters`."""
+    """The parameters of a notebook file, by name."""
     return declared(read(path))
 
 
 def declared(notebook: Any) -> dict[str, Parameter]:
-    """What a notebook can be told, from its cell tagged `parameters`."""
+    """The parameters of a notebook, from its cell tagged `parameters`.
+
+    Not by papermill: `nummodel list` works without it, and it cuts a text at a "#" inside.
+    """
     cells = notebook["cells"]
     tagged = (c["source"] for c in cells if "parameters" in c["metadata"].get("tags", []))
     source = next(tagged, "")
@@ -68,33 +76,30 @@ def declared(notebook: Any) -> dict[str, Parameter]:
         statements = ast.parse(source).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return {}
-    found = {}
+    parameters = {}
     for line in statements:
-        if isinstance(line, ast.Assign):
-            target, kind, value = line.targets[0], None, line.value
-        elif isinstance(line, ast.AnnAssign) and line.value:
-            target, kind, value = line.target, line.annotation, line.value
-        else:
+        if not isinstance(line, (ast.Assign, ast.AnnAssign)) or not line.value:
             continue
+        target = line.targets[0] if isinstance(line, ast.Assign) else line.target
         if isinstance(target, ast.Name):
-            default = ast.get_source_segment(source, value) or ""
-            rest = lines[(line.end_lineno or 0) - 1][line.end_col_offset :].decode()
-            type_ = ast.unparse(kind) if kind else ""
-            found[target.id] = Parameter(target.id, type_, default, rest.strip(" ;#"))
-    return found
+            default = ast.get_source_segment(source, line.value) or ""
+            kind = ast.unparse(line.annotation) if isinstance(line, ast.AnnAssign) else ""
+            comment = lines[(line.end_lineno or 0) - 1][line.end_col_offset :].decode()
+            parameters[target.id] = Parameter(target.id, kind, default, comment.strip(" ;#"))
+    return parameters
 
 
 def value_of(parameter: Parameter, text: str) -> Any:
     """A parameter's value from the command line, of the type that the notebook declares."""
     kind = parameter.type if parameter.type in TYPES else _type_of(parameter.default)
-    read_as = TYPES[kind]
     what = known(parameter.name)
     try:
-        value = read_as(text)
-        numeric = kind in ("int", "float")
-        if numeric and not (isfinite(value) and (not what or in_range(what, value))):
+        value = TYPES[kind](text)
+        if kind in ("int", "float") and not (
+            isfinite(value) and (not what or in_range(what, value))
+        ):
             raise ValueError
-    except (ValueError, OverflowError):
+    except (ValueError, OverflowError, KeyError):
         within = range_of(what) if what else ""
         example = parameter.default.replace('"', "").replace(" ", "")
         raise InputError(
@@ -114,9 +119,7 @@ def _type_of(default: str) -> str:
 
 
 def _truth(text: str) -> bool:
-    if text.lower() not in ("true", "false"):
-        raise ValueError
-    return text.lower() == "true"
+    return {"true": True, "false": False}[text.lower()]
 
 
 def _list(text: str) -> list:
@@ -129,10 +132,8 @@ def _list(text: str) -> list:
 
 def _item(text: str) -> int | float | str:
     for kind in (int, float):
-        try:
+        with suppress(ValueError):
             return kind(text)
-        except ValueError:
-            pass
     return text
 
 

@@ -3,9 +3,12 @@
 import os
 import re
 from collections import Counter
+from collections.abc import Iterable
 from datetime import datetime
 from functools import cache
+from html import escape
 from importlib.resources import files
+from itertools import groupby
 from typing import Any
 from urllib.parse import quote
 
@@ -34,13 +37,17 @@ def page(outcome: Outcome) -> str:
     copy = from_dict(notebook)
     for cell in copy.cells:
         if cell.cell_type == "code":
-            cell.outputs = [o for out in cell.outputs for o in _still(out, notebook)]
+            outputs = [o for out in cell.outputs for o in _still(out, notebook)]
+            cell.outputs = [
+                o for claimed, some in groupby(outputs, _claimed) for o in _together(claimed, some)
+            ]
             for output in cell.outputs:
-                _formula_as_mathml(output)
-                _described(output)
+                _make_readable(output)
     body, _ = _exporter().from_notebook_node(copy)
+    for name, cell in _told(notebook).items():
+        body = body.replace(f'href="#{name}"', f'href="#cell-id={cell}"')
     exercises = notebook.metadata.get("nummodel", {}).get("exercises", [])
-    # What this run was told and found stands below the title, before the text.
+    # The parameters and the answer of this run stand below the title, before the text.
     title, end, rest = body.partition("</h1>") if "</h1>" in body else ("", "", body)
     return _template("page.html.j2").render(
         title=title + end, body=rest, outcome=outcome, exercises=exercises
@@ -56,10 +63,9 @@ def index(outcomes: list[Outcome]) -> str:
     by_notebook: dict[Any, list[Outcome]] = {}
     for outcome in outcomes:
         by_notebook.setdefault(outcome.run.notebook, []).append(outcome)
-    notebooks = [_beside(of_notebook) for of_notebook in by_notebook.values()]
     return _template("index.html.j2").render(
         outcomes=outcomes,
-        notebooks=notebooks,
+        notebooks=[_beside(of_notebook) for of_notebook in by_notebook.values()],
         groups=_groups(outcomes),
         marks=claims.MARKS,
         reload=RELOAD,
@@ -69,36 +75,34 @@ def index(outcomes: list[Outcome]) -> str:
 
 def _beside(outcomes: list[Outcome]) -> dict[str, Any]:
     """The runs of one notebook as the rows of a table, with defaults where nothing was given."""
-    told, found = results.told(outcomes), results.varying(outcomes)
-    known = declared(outcomes[0].notebook) if told else {}
-    default = {n: known[n].default.strip("\"'") if n in known else "" for n in told}
+    given, varying = results.given(outcomes), results.varying(outcomes)
+    known = declared(outcomes[0].notebook) if given else {}
+    default = {n: known[n].plain if n in known else "" for n in given}
     rows = []
     for o in outcomes:
-        given = [(o.run.parameters.get(n, default[n] or "none"), n) for n in told]
-        checked = o.checked
-        none = "" if o.unfinished else "none"
-        held = f"{sum(c['ok'] for c in checked)} of {len(checked)}" if checked else none
-        rows.append((o, given, held, [o.records.get(n, "") for n in found]))
+        values = [(o.run.parameters.get(n, default[n] or "none"), n) for n in given]
+        held = "" if o.unfinished else "none"
+        if o.checked:
+            held = f"{sum(c['ok'] for c in o.checked)} of {len(o.checked)}"
+        rows.append((o, values, held, [o.records.get(n, "") for n in varying]))
     groups = _groups(outcomes)
-    return {"outcomes": outcomes, "told": told, "found": found, "rows": rows, "groups": groups}
+    return {"outcomes": outcomes, "told": given, "found": varying, "rows": rows, "groups": groups}
 
 
 def _groups(outcomes: list[Outcome]) -> list[dict[str, Any]]:
     """Claims, audits and recorded values with their runs, and how many of them went how."""
-    of = {"record": "recorded value", "audit": "audit"}
+    names = {"record": "recorded value", "audit": "audit"}
     groups = []
     for what in ("claim", "audit", "recorded value"):
-        rows = [(o, c) for o in outcomes for c in o.claims if of.get(c["kind"], "claim") == what]
-        went = Counter(c["verdict"] for _, c in rows if c["kind"] != "record")
-        verdicts = {name: went[name] for name in claims.MARKS if went[name]}
+        rows = [(o, c) for o in outcomes for c in o.claims if names.get(c["kind"], "claim") == what]
+        counts = Counter(c["verdict"] for _, c in rows if c["kind"] != "record")
+        verdicts = {name: counts[name] for name in claims.MARKS if counts[name]}
         groups.append({"what": what, "rows": rows, "verdicts": verdicts})
     return groups
 
 
 def mathml(latex: str, display: str = "inline") -> str:
     """A formula as MathML, which browsers draw themselves; what cannot be read stays LaTeX."""
-    from html import escape
-
     from latex2mathml.converter import convert
 
     try:
@@ -121,7 +125,7 @@ def _exporter():
             return _prose(source)
 
         def from_notebook_node(self, nb, resources=None, **options):
-            # Not HTMLExporter's, which parses what it has made, at the cost of making it.
+            # Not HTMLExporter's, which parses the page again: that takes as long as making it.
             return TemplateExporter.from_notebook_node(self, nb, resources, **options)
 
     # What it would clean are its own highlighted sources.
@@ -133,13 +137,18 @@ def _exporter():
     return Exporter(template_name="basic", filters=filters, **quiet)
 
 
-def _prose(markdown: str) -> str:
-    """Markdown as HTML, with its formulas as MathML."""
+def _prose(markdown: str, page: str = "") -> str:
+    """Markdown as HTML, with its formulas as MathML. Links to records lead to those of `page`."""
     from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 
     class Renderer(IPythonRenderer):
         def text(self, text: str) -> str:
             return super().text(BEFORE_UNIT.sub("\N{NO-BREAK SPACE}", text))
+
+        def link(self, text: str, url: str, title: str | None = None) -> str:
+            if not url.startswith("#"):  # to another notebook, whose page stands beside this one
+                return super().link(text, re.sub(r"^([\w-]+)\.ipynb$", r"\1.html", url), title)
+            return f'<a class="figure" href="{page}{url}">{text}</a>'
 
         def inline_math(self, body: str) -> str:
             return mathml(body)
@@ -148,6 +157,27 @@ def _prose(markdown: str) -> str:
             return mathml(body, "block")
 
     return MarkdownWithMath(renderer=Renderer(escape=False)).render(markdown)
+
+
+def _told(notebook: Any) -> dict[str, str]:
+    """The parameters of a notebook, with the cell that declares them."""
+    tagged = (c for c in notebook.cells if "parameters" in c.metadata.get("tags", []))
+    cell = next((str(c.get("id", "")) for c in tagged), "")
+    return dict.fromkeys(declared(notebook), cell)
+
+
+def _claimed(output: Any) -> bool:
+    return claims.MIME in output.get("data", {})
+
+
+def _together(claimed: bool, outputs: Iterable[Any]) -> list:
+    """What a cell has claimed and recorded, one after another, as one table."""
+    from nbformat.v4 import new_output
+
+    if not claimed:
+        return list(outputs)
+    made = [claims.read(output["data"][claims.MIME]) for output in outputs]
+    return [new_output("display_data", data={"text/html": claims.table(made)})]
 
 
 def _still(output: Any, notebook: Any) -> list:
@@ -160,32 +190,32 @@ def _still(output: Any, notebook: Any) -> list:
     models = notebook.metadata.get("widgets", {}).get(WIDGET_STATE, {}).get("state", {})
     names = models.get(view["model_id"], {}).get("state", {}).get("children", [])
     children = [models.get(name.removeprefix("IPY_MODEL_"), {}).get("state", {}) for name in names]
-    stood = [f"{c['description']} = {c['value']:.4g}" for c in children if "readout_format" in c]
-    told = _prose(f"Sliders in JupyterLab, here where they start: {'; '.join(stood)}.")
-    where = new_output("display_data", data={"text/html": told})
+    values = [f"{c['description']} = {c['value']:.4g}" for c in children if "readout_format" in c]
+    text = _prose(f"Sliders in JupyterLab, here where they start: {'; '.join(values)}.")
+    where = new_output("display_data", data={"text/html": text})
     return [where, *(o for c in children for o in c.get("outputs", []))]
 
 
-def _formula_as_mathml(output: Any) -> None:
+def _make_readable(output: Any) -> None:
+    """A formula becomes MathML. A figure without alternative text gets one that says so."""
     bundle = output.get("data", {})
     latex = bundle.get("text/latex")
     if latex and "text/html" not in bundle:
-        bundle["text/html"] = mathml(
-            latex.strip().strip("$").replace(r"\displaystyle", ""), "block"
-        )
-
-
-def _described(output: Any) -> None:
-    """So that who hears a page knows of a figure that came without alternative text."""
-    for kind in output.get("data", {}):
+        formula = latex.strip().strip("$").replace(r"\displaystyle", "")
+        bundle["text/html"] = mathml(formula, "block")
+    for kind in bundle:
         if kind.startswith("image/"):
             output.metadata.setdefault(kind, {}).setdefault("alt", "A figure without description")
 
 
+def _href(name: str) -> str:
+    return quote(os.fsencode(f"{name}.html"), safe=",=+")
+
+
 def _label(run: Run) -> str:
-    """What a run was told, in few words."""
-    told = ", ".join(f"{name} = {value}" for name, value in run.parameters.items())
-    return told or run.notebook.stem
+    """A run's parameters, or its notebook."""
+    given = ", ".join(f"{name} = {value}" for name, value in run.parameters.items())
+    return given or run.notebook.stem
 
 
 @cache
@@ -196,11 +226,13 @@ def _template(name: str):
     folder = files("nummodel.reports") / "templates"
     loader = FunctionLoader(lambda n: (folder / n).read_text(encoding="utf-8"))
     environment = Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    environment.filters["show"] = show
-    environment.filters["href"] = lambda name: quote(os.fsencode(f"{name}.html"), safe=",=+")
-    environment.filters["label"] = _label
-    environment.filters["first_line"] = lambda text: text.partition("\n")[0]
-    environment.filters["prose"] = _prose
-    environment.globals["generator"] = GENERATOR
-    environment.globals["code_css"] = HtmlFormatter(style="default").get_style_defs(".highlight")
+    environment.filters |= {
+        "show": show,
+        "href": _href,
+        "label": _label,
+        "first_line": lambda text: text.partition("\n")[0],
+        "prose": _prose,
+    }
+    css = HtmlFormatter(style="default").get_style_defs(".highlight")
+    environment.globals |= {"generator": GENERATOR, "code_css": css}
     return environment.get_template(name)

@@ -22,26 +22,26 @@ SHARE = 0.05  # of the time may be spent on writing these indexes
 
 
 class Progress:
-    """Tells how far the runs are, and keeps their outcomes and the index up to date."""
+    """Says how far the runs are, and keeps their outcomes and the index up to date."""
 
     def __init__(self, outcomes: dict[Run, Outcome], folder: Path, jobs: int, doing: str) -> None:
+        from tqdm import tqdm
+
         self.outcomes, self.folder, self.jobs = outcomes, folder.absolute(), jobs
         self.indexed: list[str] = []
         self.due = 0.0
-        queue = self.unfinished
+        queue, total = self.unfinished, len(outcomes)
         notebooks = len({run.notebook for run in queue})
         what = f"{notebooks} notebook{'s' * (notebooks > 1)}"
         if len(queue) > notebooks:
             what = f"{len(queue)} runs of {what}"
+        if len(queue) < total:
+            what += f" ({total - len(queue)} of {total} runs done already)"
         if len(queue) > 1:
             what += f", {jobs} at a time"
-        index = folder / "index.html"
-        tell(f"{doing} {what}; {index} shows what is done")
-        from tqdm import tqdm
-
+        tell(f"{doing} {what}; {folder / 'index.html'} shows what is done")
         # Only a terminal gets a bar; elsewhere the lines tell what is running.
-        done = len(outcomes) - len(queue)
-        self.bar = tqdm(total=len(outcomes), initial=done, unit="notebook", disable=None)
+        self.bar = tqdm(total=total, initial=total - len(queue), unit="run", disable=None)
         running = self._running()
         if self.bar.disable:
             tell(running)
@@ -56,49 +56,49 @@ class Progress:
         state, start = [outcome.status for outcome in self.outcomes.values()], perf_counter()
         if state == self.indexed or start < self.due:
             return
-        # Whatever fails here, the runs go on. If it fails at the end as well, that is told.
+        # If this fails, the runs go on. If it fails at the end as well, the command says so.
         with suppress(Exception):
             summarise(list(self.outcomes.values()), self.folder)
         end = perf_counter()
         self.indexed, self.due = state, end + max(PAUSE, (end - start) / SHARE)
 
     def end(self, run: Run, outcome: Outcome) -> None:
-        """Take the outcome of a run, and tell it in a line."""
+        """Take the outcome of a run, and say it in a line."""
         self.outcomes[run] = outcome
-        told = outcome.error.partition("\n")[0] or f"executed in {outcome.seconds:.1f} s"
+        message = outcome.error.partition("\n")[0] or f"executed in {outcome.seconds:.1f} s"
         running, total = self._running(), len(self.outcomes)
         if self.bar.disable:
             done = f"{total - len(self.unfinished)} of {total} done"
-            told += f" ({done}; {running})" if running else f" ({done})"
+            message += f" ({done}; {running})" if running else f" ({done})"
         with self.bar.external_write_mode():
-            tell(f"{run.name}: {told}")
+            tell(f"{run.name}: {message}")
         self.bar.update()
 
     def _running(self) -> str:
-        """Mark the runs that are under way, the first that are not done, and name them."""
+        """Mark the runs that are running (the first of the unfinished ones), and name them."""
         runs = self.unfinished[: self.jobs]
         for run in runs:
             self.outcomes[run] = replace(self.outcomes[run], unfinished="running")
         names = [run.name for run in runs[:3]] + [f"{len(runs) - 3} more"] * (len(runs) > 3)
-        told = f"running: {', '.join(names)}" if names else ""
-        self.bar.set_postfix_str(line(told), refresh=False)
-        return told
+        running = f"running: {', '.join(names)}" if names else ""
+        self.bar.set_postfix_str(line(running), refresh=False)
+        return running
 
 
 def summarise(outcomes: list[Outcome], folder: Path) -> None:
     """Write the index, claims.json and results.csv, unless all outcomes are indexed already."""
-    lines = table(outcomes)
-    if all(outcome.kept for outcome in outcomes) and _is_there(lines, folder):
+    results = table(outcomes)
+    if all(outcome.kept for outcome in outcomes) and _is_there(results, folder):
         return
-    found = [{"run": o.run.name, **claim} for o in outcomes for claim in o.claims]
-    texts = json.dumps(found, indent=1) + "\n", pages.index(outcomes), lines
+    claims = [{"run": o.run.name, **claim} for o in outcomes for claim in o.claims]
+    texts = json.dumps(claims, indent=1) + "\n", pages.index(outcomes), results
     write(folder, dict(zip(SUMMARIES, texts, strict=True)))
 
 
-def _is_there(lines: str, folder: Path) -> bool:
-    """Whether `folder` was summarised with these very lines, which come last, and to the end."""
+def _is_there(results: str, folder: Path) -> bool:
+    """Whether `folder` was summarised to the end, with these very results, which come last."""
     if not all((folder / name).exists() for name in SUMMARIES):
         return False
-    if (folder / "results.csv").read_bytes() != encoded(lines):
+    if (folder / "results.csv").read_bytes() != encoded(results):
         return False
     return pages.RELOAD not in (folder / "index.html").read_text(encoding="utf-8")

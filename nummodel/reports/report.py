@@ -1,16 +1,16 @@
 """Runs become executed notebooks and pages, in parallel; what is there already is kept.
 
 Every step is a plain function: `carry_out` executes one run, `execute_run` puts what came of it
-into a folder, `report` does all of them and writes the index. What a killed report leaves behind
-is whole, since files appear by being renamed, and the notebook, by which a run is known to be
-done, comes last.
+into a folder, `make` does all of them and writes the index. What a killed report leaves behind is
+whole, since files appear by being renamed. The executed notebook comes last: by it a run is known
+to be done.
 """
 
 import json
 import signal
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from errno import EISDIR
 from functools import cache
@@ -26,10 +26,12 @@ from nummodel.reports.files import STAMP, write
 from nummodel.reports.notebook import read
 from nummodel.reports.progress import SUMMARIES, Progress, summarise
 from nummodel.reports.results import Outcome, table
-from nummodel.reports.runs import Run
+from nummodel.reports.runs import Run, refuse_missing_files
+
+BOTH = ("html", "ipynb")
 
 
-def report(
+def make(
     runs: list[Run],
     folder: Path,
     jobs: int,
@@ -43,12 +45,14 @@ def report(
     kept, unless `force`. With `execute=False`, the notebooks that earlier reports left in `folder`
     are made into pages again. A run that takes more than `timeout` seconds has failed. The index is
     there from the beginning, and is renewed while runs finish. Raises InputError if `folder` cannot
-    be written, and OSError if the index could not, at the end. Interrupted, it ends the kernels and
-    indexes what is done.
+    be written or a run shall read a table that does not exist, and OSError if the index could not
+    be written at the end. Interrupted, it ends the kernels and indexes what is done.
     """
     for run in runs:
         if realpath(folder / f"{run.name}.ipynb") == realpath(run.notebook):
             raise InputError(f"{folder}: holds the notebook {run.name}, expected another folder")
+    if execute:
+        refuse_missing_files(runs)
     _refuse_unwritable(folder, SUMMARIES)
     place = folder.absolute()  # wherever notebooks may leave this process
     source = cache(read)  # many runs may be of one notebook
@@ -57,23 +61,22 @@ def report(
         or Outcome(run, source(run.notebook), 0.0, "", paged=False, unfinished="waiting")
         for run in runs
     }
-    kinds = ("html", "ipynb") if execute else ("html",)
-    names = [f"{r.name}.{kind}" for r, o in outcomes.items() if o.unfinished for kind in kinds]
-    _refuse_unwritable(folder, names)
+    unfinished = [run for run, outcome in outcomes.items() if outcome.unfinished]
+    kinds = BOTH if execute else BOTH[:1]
+    _refuse_unwritable(folder, [f"{run.name}.{kind}" for run in unfinished for kind in kinds])
     stopped = Event()
-    warm = sum(bool(outcome.unfinished) for outcome in outcomes.values()) > jobs
 
     def work(run: Run) -> Outcome:
         if not execute:
             return reuse_run(run, place)
-        outcome = carry_out(run, timeout, warm)
+        outcome = carry_out(run, timeout, len(unfinished) > jobs)
         if stopped.is_set():
             raise InterruptedError
         return keep(outcome, place)
 
     with _stopping(stopped):
         try:
-            if any(outcome.unfinished for outcome in outcomes.values()):
+            if unfinished:
                 doing = "executing" if execute else "making pages of"
                 _all(work, Progress(outcomes, folder, jobs, doing), jobs, stopped)
         finally:
@@ -86,28 +89,30 @@ def _all(work: Callable[[Run], Outcome], progress: Progress, jobs: int, stopped:
     """Do the work of all runs that are not done. Raises KeyboardInterrupt if it is `stopped`."""
     with ThreadPoolExecutor(jobs) as pool, progress.bar:
         futures = {pool.submit(work, run): run for run in progress.unfinished}
-        left = set(futures)
-        while left and not stopped.is_set():
+        remaining = set(futures)
+        while remaining and not stopped.is_set():
             progress.show()
-            ended, left = wait(left, timeout=1.0, return_when=FIRST_COMPLETED)
+            ended, remaining = wait(remaining, timeout=1.0, return_when=FIRST_COMPLETED)
             for future in ended:
                 run = futures[future]
                 progress.end(run, _outcome(future, progress.outcomes[run]))
-        if left:
+        if remaining:
+            from nummodel.reports import kernels
+
             pool.shutdown(wait=False, cancel_futures=True)
             # Again and again, since a kernel may just be starting.
             while not all(future.done() for future in futures):
-                _end_kernels()
+                kernels.end_all()
                 sleep(0.2)
-            progress.outcomes.update(
-                {run: f.result() for f, run in futures.items() if _went_well(f)}
-            )
+            for future, run in futures.items():
+                if not future.cancelled() and not future.exception():
+                    progress.outcomes[run] = future.result()
             raise KeyboardInterrupt
 
 
 @contextmanager
 def _stopping(stopped: Event) -> Iterator[None]:
-    """Within, Ctrl-C, SIGTERM and SIGHUP only set `stopped`, at whatever moment they come."""
+    """Within, Ctrl-C, SIGTERM and SIGHUP only set `stopped`."""
     before = {}
     if current_thread() is main_thread():  # no other may set what signals do
         for name in ("SIGINT", "SIGTERM", "SIGHUP"):
@@ -127,17 +132,17 @@ def execute_run(run: Run, folder: Path, timeout: float = TIMEOUT) -> Outcome:
     return keep(carry_out(run, timeout), folder)
 
 
-def keep(outcome: Outcome, folder: Path) -> Outcome:
+def keep(outcome: Outcome, folder: Path, kinds: Iterable[str] = BOTH) -> Outcome:
     """Write an outcome's page and executed notebook. Raises what the index would raise for it."""
     _indexed(outcome)
     text = json.dumps(outcome.notebook, indent=1, ensure_ascii=False) + "\n"
-    name = outcome.run.name
-    write(folder, {f"{name}.html": pages.page(outcome), f"{name}.ipynb": text})
+    texts = {"html": pages.page(outcome), "ipynb": text}
+    write(folder, {f"{outcome.run.name}.{kind}": texts[kind] for kind in kinds})
     return outcome
 
 
 def finished(run: Run, folder: Path) -> Outcome | None:
-    """What an earlier report left of this very run, if it ran to its end and has its page."""
+    """The outcome of this run in an earlier report, if it ran to its end and has its page."""
     if not (folder / f"{run.name}.html").exists():
         return None
     try:
@@ -146,29 +151,21 @@ def finished(run: Run, folder: Path) -> Outcome | None:
         if stamp["error"] or stamp["key"] != run.key:
             return None
         return _indexed(Outcome(run, notebook, stamp["seconds"], "", kept=True))
-    except Exception:  # none of ours, of an older version, or damaged in whatever way
+    except Exception:  # not a report's, of an older version, or damaged
         return None
 
 
 def reuse_run(run: Run, folder: Path) -> Outcome:
-    """The outcome of a run that an earlier report left in `folder`, with a new page."""
+    """The outcome of a run in an earlier report, with a new page."""
     executed = folder / f"{run.name}.ipynb"
-    if not executed.exists():
-        return _paged(Outcome(run, read(run.notebook), 0.0, "not executed"), folder)
-    notebook = read(executed)
-    stamp = notebook.metadata.get(STAMP, {})
+    notebook = read(executed if executed.exists() else run.notebook)
+    stamp = notebook.metadata.get(STAMP, {}) if executed.exists() else {}
     error = stamp.get("error", "not executed")
-    return _paged(Outcome(run, notebook, stamp.get("seconds", 0.0), error), folder)
-
-
-def _paged(outcome: Outcome, folder: Path) -> Outcome:
-    _indexed(outcome)
-    write(folder, {f"{outcome.run.name}.html": pages.page(outcome)})
-    return outcome
+    return keep(Outcome(run, notebook, stamp.get("seconds", 0.0), error), folder, BOTH[:1])
 
 
 def _indexed(outcome: Outcome) -> Outcome:
-    """The outcome, which can stand in table and index: else it would cost all others theirs."""
+    """The outcome, if it can stand in table and index; else all others would lose theirs."""
     table([outcome])
     pages.index([outcome])
     return outcome
@@ -178,42 +175,21 @@ def _outcome(future: Future, before: Outcome) -> Outcome:
     """What a worker returned; a run whose files could not be written is a failed one."""
     try:
         return future.result()
-    except Exception as failure:  # whatever it is, the other runs go on
-        return _failed(before, f"{type(failure).__name__}: {failure}")
+    except Exception as failure:  # of any kind: the other runs go on
+        return replace(before, unfinished="", error=f"{type(failure).__name__}: {failure}")
 
 
 def _settled(outcome: Outcome, folder: Path) -> Outcome:
     """The outcome at the end; its files are written again if a notebook has removed them."""
     if outcome.unfinished:
-        return _failed(outcome, "interrupted before it was done")
-    files = [folder / f"{outcome.run.name}.{kind}" for kind in ("html", "ipynb")]
+        return replace(outcome, unfinished="", error="interrupted before it was done")
     if not outcome.paged or STAMP not in outcome.notebook["metadata"]:
         return outcome
     try:
-        return outcome if all(map(Path.exists, files)) else keep(outcome, folder)
+        there = all((folder / f"{outcome.run.name}.{kind}").exists() for kind in BOTH)
+        return outcome if there else keep(outcome, folder)
     except Exception as failure:
-        return replace(_failed(outcome, f"{type(failure).__name__}: {failure}"), paged=False)
-
-
-def _failed(before: Outcome, error: str) -> Outcome:
-    """The outcome of a run that left neither page nor executed notebook."""
-    return replace(before, unfinished="", error=error)
-
-
-def _went_well(future: Future) -> bool:
-    return not future.cancelled() and future.exception() is None
-
-
-def _end_kernels() -> None:
-    """Kill kernels, and the server of kernels, with what they started."""
-    import psutil
-
-    from nummodel.reports import kernels
-
-    for child in psutil.Process().children():
-        with suppress(psutil.NoSuchProcess):
-            if {"ipykernel_launcher", "nummodel.reports.kernelserver"} & set(child.cmdline()):
-                kernels.end(child)
+        return replace(outcome, paged=False, error=f"{type(failure).__name__}: {failure}")
 
 
 def _refuse_unwritable(folder: Path, names: Iterable[str]) -> None:

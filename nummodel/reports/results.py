@@ -1,4 +1,4 @@
-"""What came of runs, and several beside each other: what they were told and what they found."""
+"""What came of runs, and the table of several: their parameters and what they recorded."""
 
 import csv
 import re
@@ -15,6 +15,11 @@ from nummodel.reports.runs import Run
 
 #: What a spreadsheet takes for the beginning of a formula, also after what it cuts off.
 FORMULA = tuple("=+-@\t\n")
+
+
+#: Digits of a figure in the table. A search finds the same six or seven on any machine; claims.json
+#: has all that this machine has found.
+DIGITS = 6
 
 
 @dataclass(frozen=True)
@@ -78,37 +83,31 @@ def table(outcomes: list[Outcome]) -> str:
     An interval takes two columns, since no program reads it in one. A text that a spreadsheet
     would compute has an apostrophe before it.
     """
-    names = told(outcomes)
-    found = [_flat(o.records) for o in outcomes]
-    recorded = _names(found)
-    out = StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    head = [*COLUMNS, *(f"parameter {name}" for name in names), *recorded]
-    writer.writerow(map(_text, head))
-    for outcome, values in zip(outcomes, found, strict=True):
-        checked = outcome.checked
-        line: list[Any] = [outcome.run.name, outcome.run.notebook.stem, outcome.status]
-        counted = [f"{outcome.seconds:.2f}", len(checked), sum(c["ok"] for c in checked)]
-        line += ["", "", ""] if outcome.unfinished else counted
-        line.append(outcome.error)
-        line += [outcome.run.parameters.get(name) for name in names]
-        writer.writerow(map(_text, line + [values.get(name) for name in recorded]))
-    return out.getvalue()
+    parameters, records = given(outcomes), [_flat(outcome.records) for outcome in outcomes]
+    recorded = _names(records)
+    rows: list[list[Any]] = [[*COLUMNS, *(f"parameter {name}" for name in parameters), *recorded]]
+    for outcome, values in zip(outcomes, records, strict=True):
+        run, claims = outcome.run, outcome.checked
+        done = [f"{outcome.seconds:.2f}", len(claims), sum(claim["ok"] for claim in claims)]
+        row: list[Any] = [run.name, run.notebook.stem, outcome.status]
+        row += [*(["", "", ""] if outcome.unfinished else done), outcome.error]
+        row += [run.parameters.get(name) for name in parameters]
+        rows.append(row + [values.get(name) for name in recorded])
+    text = StringIO()
+    csv.writer(text, lineterminator="\n").writerows(map(_cell, row) for row in rows)
+    return text.getvalue()
 
 
-def told(outcomes: list[Outcome]) -> list[str]:
-    """The parameters that some of the runs were given."""
+def given(outcomes: list[Outcome]) -> list[str]:
+    """The names of the parameters that some of the runs were given."""
     return _names(o.run.parameters for o in outcomes)
 
 
 def varying(outcomes: list[Outcome]) -> list[str]:
-    """The recorded values that are not the same in all runs that reached them."""
-    recorded = [o.records for o in outcomes]
-    return [
-        name
-        for name in _names(recorded)
-        if len({repr(values[name]) for values in recorded if name in values}) > 1
-    ]
+    """The names of the recorded values that are not the same in all runs that reached them."""
+    records = [outcome.records for outcome in outcomes]
+    seen = {name: {repr(r[name]) for r in records if name in r} for name in _names(records)}
+    return [name for name, values in seen.items() if len(values) > 1]
 
 
 def _names(mappings: Iterable[dict[str, Any]]) -> list[str]:
@@ -126,18 +125,20 @@ def _flat(records: dict[str, Any]) -> dict[str, Any]:
     return flat
 
 
-def _text(value: Any) -> Any:
-    """A cell; texts that begin as a formula does are none, but figures are."""
+def _cell(value: Any) -> Any:
+    """A cell; a text that begins as a formula does is marked, unless it is figures."""
     if isinstance(value, bool):
         return str(value).lower()
-    if value is None or isinstance(value, (int, float)):
+    if value is None or isinstance(value, int):
         return value
+    if isinstance(value, float):
+        return float(f"{value:.{DIGITS}g}")
     text = " ".join(map(str, value)) if isinstance(value, list) else str(value)
     text = re.sub("\r\n?", "\n", text)  # which csv.writer quotes in newer Pythons only
-    return f"'{text}" if text.startswith(FORMULA) and not _figures(text) else text
+    return f"'{text}" if text.startswith(FORMULA) and not _is_figures(text) else text
 
 
-def _figures(text: str) -> bool:
+def _is_figures(text: str) -> bool:
     try:
         return [float(word) for word in text.split()] != []
     except ValueError:

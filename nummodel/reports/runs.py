@@ -1,7 +1,7 @@
-"""What is to be run: notebooks, each with one set of parameters, and by what a run is known.
+"""Runs: notebooks, each with one set of parameters, and what tells one run from another.
 
-`plan` turns what was asked for on the command line into runs, `listed` what a file asks for; both
-refuse what cannot run before anything does.
+`plan` makes runs of what the command line asks for, `listed` of what a file asks for. Both refuse
+what cannot run before anything runs.
 """
 
 import json
@@ -45,30 +45,33 @@ class Run:
         >>> Run(Path("21-yours.ipynb"), {"file": "../Mine.csv"}).name
         '21-yours,file=..-mine.csv,5206c2'
         """
-        words = {name: _word(value) for name, value in self.parameters.items()}
-        name = ",".join([self.notebook.stem, *(f"{n}={word}" for n, word in words.items())])
-        if all(map(PLAIN.fullmatch, words.values())) and len(name) <= LONGEST:
+
+        def joined(words: list[str]) -> str:
+            return ",".join([self.notebook.stem, *map("{}={}".format, self.parameters, words)])
+
+        words = [_word(value) for value in self.parameters.values()]
+        name = joined(words)
+        if all(map(PLAIN.fullmatch, words)) and len(name) <= LONGEST:
             return name
-        plain = {n: re.sub(r"[^a-z0-9._+-]", "-", word.lower()) for n, word in words.items()}
-        name = ",".join([self.notebook.stem, *(f"{n}={word}" for n, word in plain.items())])
+        name = joined([re.sub(r"[^a-z0-9._+-]", "-", word.lower()) for word in words])
         return f"{name[:LONGEST]},{sha256(_json(self.parameters)).hexdigest()[:6]}"
 
     @property
     def key(self) -> str:
-        """What the outcome follows from, hashed: notebook, parameters, package, data.
+        """A hash of all that the outcome follows from: notebook, parameters, package, data.
 
-        A parameter that names a file stands for what is in it. Other files that a notebook may
-        read are not seen.
+        A parameter that names a file stands for what is in the file. Other files that a notebook
+        may read are not seen.
         """
-        known = sha256(_package())
-        known.update(self.notebook.read_bytes())
-        known.update(_json(self.parameters))
-        defaults = {p.name: p.default.strip("\"'") for p in parameters(self.notebook).values()}
+        everything = sha256(_package())
+        everything.update(self.notebook.read_bytes())
+        everything.update(_json(self.parameters))
+        defaults = {p.name: p.plain for p in parameters(self.notebook).values()}
         for value in (defaults | self.parameters).values():
             if isinstance(value, str) and os.path.isfile(value):
                 with open(value, "rb") as file:
-                    known.update(file_digest(file, "sha256").digest())
-        return known.hexdigest()
+                    everything.update(file_digest(file, "sha256").digest())
+        return everything.hexdigest()
 
 
 def notebooks() -> list[Path]:
@@ -89,8 +92,9 @@ def find(name: str) -> Path:
     meant = f" (did you mean {close[0]}? Its number is enough)" if close else ""
     if "=" in name:
         meant = f" (a parameter is set by -p {name})"
-    known = ", ".join(names)
-    raise InputError(f"{name}: no such notebook{meant}, expected a path or one of: {known}")
+    raise InputError(
+        f"{name}: no such notebook{meant}, expected a path or one of: {', '.join(names)}"
+    )
 
 
 def plan(names: list[str], given: Iterable[str] = (), sweep: Iterable[str] = ()) -> list[Run]:
@@ -111,14 +115,14 @@ def plan(names: list[str], given: Iterable[str] = (), sweep: Iterable[str] = ())
             raise InputError(f"parameter {item!r}, expected name=value")
         if name in choices:
             raise InputError(f"parameter {name!r} is given twice, expected once")
-        if not any(name in known[path] for path in paths):
-            names_ = sorted({n for path in paths for n in known[path]})
-            raise InputError(f"unknown parameter {name!r}, expected one of: {', '.join(names_)}")
+        if not any(name in of_notebook for of_notebook in known.values()):
+            others = ", ".join(sorted(set().union(*known.values())))
+            raise InputError(f"unknown parameter {name!r}, expected one of: {others}")
         choices[name] = re.split(r",(?![^\[]*\])", text) if swept else [text]
     runs = []
-    for path in paths:
-        taken = [name for name in known[path] if name in choices]
-        values = [[value_of(known[path][name], t) for t in choices[name]] for name in taken]
+    for path, of_notebook in known.items():
+        taken = [name for name in of_notebook if name in choices]
+        values = [[value_of(of_notebook[name], text) for text in choices[name]] for name in taken]
         runs += [Run(path, dict(zip(taken, v, strict=True))) for v in product(*values)]
     return _apart(runs)
 
@@ -158,6 +162,21 @@ def listed(path: Path) -> list[Run]:
     return _apart(runs)
 
 
+def refuse_missing_files(runs: Iterable[Run]) -> None:
+    """Raise InputError if a run shall read a table that is neither published nor a file.
+
+    The parameter of a table is called `file`, or has a published table as its default.
+    """
+    declared = cache(parameters)  # many runs may be of one notebook
+    for run in runs:
+        tables = {p.name for p in declared(run.notebook).values() if p.plain in data.tables()}
+        for name in run.parameters.keys() & (tables | {"file"}):
+            value = str(run.parameters[name])
+            if value not in data.tables() and not os.path.isfile(value):
+                expected = "an existing file, or a table that `nummodel list tables` names"
+                raise InputError(f"parameter {name} is {value!r}, expected {expected}")
+
+
 def _one(item: Any) -> list[Run]:
     fields = set(item) if isinstance(item, dict) else set()
     name = item["notebook"] if {"notebook"} <= fields <= {"notebook", "parameters"} else None
@@ -180,14 +199,12 @@ def _value(name: str, value: Any) -> str:
 def _apart(runs: list[Run]) -> list[Run]:
     """Each run once. Raises InputError if the files of two would have the same name."""
     runs = list(dict.fromkeys(runs))
-    names: dict[str, Run] = {}
+    names = {"index"}
     for run in runs:
-        name = run.name.lower()
-        if name == "index" or name in names:
-            raise InputError(
-                f"{run.notebook}: expected a notebook with a name of its own, and not 'index'"
-            )
-        names[name] = run
+        if run.name.lower() in names:
+            expected = "a notebook with a name of its own, and not 'index'"
+            raise InputError(f"{run.notebook}: expected {expected}")
+        names.add(run.name.lower())
     return runs
 
 
@@ -195,10 +212,9 @@ def _word(value: Any) -> str:
     """A value as it stands in a name."""
     if isinstance(value, list):
         return "+".join(map(_word, value))
-    text = str(value)
     if isinstance(value, bool):
-        return text.lower()
-    return text.removesuffix(".0") if isinstance(value, float) else text
+        return str(value).lower()
+    return str(value).removesuffix(".0" if isinstance(value, float) else "")
 
 
 def _json(value: Any) -> bytes:
@@ -209,9 +225,9 @@ def _json(value: Any) -> bytes:
 def _package() -> bytes:
     """Version, sources and tables, hashed."""
     root = Path(__file__).parent.parent
-    known = sha256(__version__.encode())
+    everything = sha256(__version__.encode())
     sources = [*root.rglob("*.py"), *root.rglob("*.j2")]
     tables = (data.HOME / "data").glob("[!.]*.*")  # not the folders that JupyterLab makes there
     for path in sorted([*sources, *tables]):
-        known.update(path.name.encode() + path.read_bytes())
-    return known.digest()
+        everything.update(path.name.encode() + path.read_bytes())
+    return everything.digest()

@@ -170,7 +170,7 @@ def test_the_published_fit_of_cisco_is_where_nls_stops():
     law, names, p = LAWS["usl"], ("X1", "sigma", "kappa"), np.array([1000.0, 0.1, 0.01])
 
     def residual(p):
-        return runs["X"].to_numpy() - law(runs["N"], *p)
+        return runs["X"].to_numpy() - law.unchecked(N=runs["N"], **dict(zip(names, p, strict=True)))
 
     share = 1.0
     for _ in range(20):

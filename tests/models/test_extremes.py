@@ -299,21 +299,6 @@ def sound(function, given, result):
     return ""
 
 
-def open_law(function):
-    """A law that searches evaluate anywhere: outside its range it is what mathematics has it."""
-    f = FUNCTIONS[function]
-    return isinstance(f, Formula) and f._valid is None
-
-
-def out_of_range(function, given):
-    for name, value in given.items():
-        low, high = quantity(name)[3:]
-        values = np.asarray(value, dtype=float)
-        if not ((values >= max(low, name == "N")) & (values <= min(high, 1e100))).all():
-            return True
-    return False
-
-
 def refused(call):
     try:
         call()
@@ -338,8 +323,6 @@ def attempt(function, given):
         return f"more than {LIMIT} s"
     except Exception as wrong:
         return f"{type(wrong).__name__}: {wrong}"
-    if open_law(function) and out_of_range(function, given):
-        return ""
     return sound(function, given, result)
 
 

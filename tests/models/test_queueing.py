@@ -19,10 +19,10 @@ from nummodel.records import data
 # --- what other tools print -------------------------------------------------------------------
 
 
-def means(X, W, S, c, Q=None):
+def means(X, W, S, c):
     """Every name under which the tools print the means of a station."""
     R = S + W
-    Q = X * R if Q is None else Q
+    Q = operational.little_population(X, R)
     return (
         dict.fromkeys(("R", "W", "mean_system_time_W"), R)
         | dict.fromkeys(("Wq", "mean_wait_Wq"), W)
@@ -37,33 +37,32 @@ def means(X, W, S, c, Q=None):
 
 def mm1(lamda, S):
     assert q.mm1_response(lamda, S) == pytest.approx(S + q.mm1_waiting(lamda, S))
-    return means(lamda, q.mm1_waiting(lamda, S), S, 1, q.mm1_population(lamda, S))
+    return means(lamda, q.mm1_waiting(lamda, S), S, 1)
 
 
 def mmc(lamda, S, c):
-    found = means(lamda, q.mmc_waiting(lamda, S, c), S, c, q.mmc_population(lamda, S, c))
+    found = means(lamda, q.mmc_waiting(lamda, S, c), S, c)
+    assert q.mmc_population(lamda, S, c) == pytest.approx(found["Q"], rel=1e-12)
     return found | {"p_wait": q.erlang_c(lamda * S, c)}
 
 
 def mmck(lamda, S, c, K):
     at = (lamda, S, c, K)
-    found = means(q.mmck_throughput(*at), q.mmck_waiting(*at), S, c, q.mmck_population(*at))
+    found = means(q.mmck_throughput(*at), q.mmck_waiting(*at), S, c)
     return found | {"p_block": q.mmck_blocking(*at)}
 
 
 def mg1(lamda, S, cv2):
-    at = (lamda, S, cv2)
-    return means(lamda, q.mg1_waiting(*at), S, 1, q.mg1_population(*at))
+    return means(lamda, q.mg1_waiting(lamda, S, cv2), S, 1)
 
 
 def ggc(*at):
-    return means(at[0], q.ggc_waiting(*at), at[1], at[2], q.ggc_population(*at))
+    return means(at[0], q.ggc_waiting(*at), at[1], at[2])
 
 
 def repairman(N, S, c, Z):
-    at = (N, S, c, Z)
-    X, W = q.repairman_throughput(*at), q.repairman_waiting(*at)
-    return means(X, W, S, c, q.repairman_population(*at))
+    X = N / (Z + q.repairman_response(N, S, c, Z))
+    return means(X, q.repairman_waiting(N, S, c, Z), S, c)
 
 
 #: Per model of the file: the results from a case's inputs.
@@ -128,7 +127,7 @@ def test_distributions_of_other_tools():
     mm1, mmc = CASES["r_mm1_sixto_10.3"]["outputs"], CASES["r_mmc_c64"]["outputs"]
     known = (1 / 4, 3)
     assert q.mm1_response_percentile(*known, mm1["FW_at_10"]) == pytest.approx(10, rel=1e-9)
-    assert q.mm1_waiting_percentile(*known, mm1["FWq_at_10"]) == pytest.approx(10, rel=1e-9)
+    assert q.mmc_waiting_percentile(*known, 1, mm1["FWq_at_10"]) == pytest.approx(10, rel=1e-9)
     known = (57.6, 1, 64)
     assert q.mmc_waiting_percentile(*known, mmc["FWq_at_0.1"]) == pytest.approx(0.1, rel=1e-9)
     assert q.mmc_response_percentile(*known, mmc["FW_at_2"]) == pytest.approx(2, rel=1e-9)
@@ -219,10 +218,9 @@ def test_repairman_against_50_digits(c, N):
         for n in range(N, 0, -1):
             weights.append(weights[-1] * min(n, c) * mp.mpf(Z) / ((N - n + 1) * mp.mpf(0.5)))
         _, busy, queue = exact_means(weights[::-1], c)
-        at = (N, 0.5, c, Z)
-        assert q.repairman_throughput(*at) == pytest.approx(float(busy / 0.5), rel=1e-12)
-        wait = float(0.5 * queue / busy)
-        assert q.repairman_waiting(*at) == pytest.approx(wait, rel=1e-12, abs=1e-290)
+        wait, found = float(0.5 * queue / busy), q.repairman_waiting(N, 0.5, c, Z)
+        assert found == pytest.approx(wait, rel=1e-12, abs=1e-290)
+        assert N / (Z + 0.5 + found) == pytest.approx(float(busy / 0.5), rel=1e-12)
 
 
 # --- identities and limits --------------------------------------------------------------------
@@ -231,33 +229,30 @@ RHO = np.array([0.0, 1e-6, 0.2, 0.5, 0.9, 0.999])
 
 
 def test_one_server_is_mm1():
-    for what in ("waiting", "response", "population"):
+    for what in ("waiting", "response"):
         one, many = getattr(q, f"mm1_{what}"), getattr(q, f"mmc_{what}")
         assert many(RHO, 1.0, 1) == pytest.approx(one(RHO, 1.0), rel=1e-12)
-    for what in ("waiting_percentile", "response_percentile"):
-        one, many = getattr(q, f"mm1_{what}"), getattr(q, f"mmc_{what}")
-        p = np.array([[0.0], [1e-6], [0.5], [0.99]])
-        assert many(RHO, 1.0, 1, p) == pytest.approx(one(RHO, 1.0, p), rel=1e-12)
+    assert q.mmc_population(RHO, 1.0, 1) == pytest.approx(RHO / (1 - RHO), rel=1e-12)
+    p = np.array([[0.0], [1e-6], [0.5], [0.99]])
+    response = q.mmc_response_percentile(RHO, 1.0, 1, p)
+    assert response == pytest.approx(q.mm1_response_percentile(RHO, 1.0, p), rel=1e-12)
+    some = p > 1 - RHO  # those who wait: the share beyond t is rho exp(-(1 - rho) t)
+    with np.errstate(divide="ignore"):
+        longer = np.log(RHO / (1 - p)) / (1 - RHO)
+    wait = q.mmc_waiting_percentile(RHO, 1.0, 1, p)
+    assert wait == pytest.approx(np.where(some, longer, 0.0), rel=1e-12)
 
 
 def test_exponential_service_is_mm1_and_random_arrivals_are_mgc():
-    for what in ("waiting", "response", "population"):
-        mm1, mg1, ggc, mmc = (getattr(q, f"{m}_{what}") for m in ("mm1", "mg1", "ggc", "mmc"))
-        assert mg1(RHO, 1.0, 1) == pytest.approx(mm1(RHO, 1.0), rel=1e-12)
-        assert ggc(RHO, 1.0, 1, 1, 7) == pytest.approx(mg1(RHO, 1.0, 7), rel=1e-12)
-        assert ggc(3 * RHO, 1.0, 3, 1, 1) == pytest.approx(mmc(3 * RHO, 1.0, 3), rel=1e-12)
-
-
-def test_a_vacation_of_no_length_is_none():
-    at = (0.8, 1.0, 4.0)
-    assert q.mg1_vacation_waiting(*at, 0, 0) == q.mg1_waiting(*at)
-    assert q.mg1_vacation_waiting(*at, 2.0, 1) == pytest.approx(q.mg1_waiting(*at) + 2)
+    mm1, mg1, ggc, mmc = (getattr(q, f"{m}_waiting") for m in ("mm1", "mg1", "ggc", "mmc"))
+    assert mg1(RHO, 1.0, 1) == pytest.approx(mm1(RHO, 1.0), rel=1e-12)
+    assert ggc(RHO, 1.0, 1, 1, 7) == pytest.approx(mg1(RHO, 1.0, 7), rel=1e-12)
+    assert ggc(3 * RHO, 1.0, 3, 1, 1) == pytest.approx(mmc(3 * RHO, 1.0, 3), rel=1e-12)
 
 
 def test_many_places_are_no_limit():
-    for what in ("waiting", "response", "population"):
-        finite, infinite = getattr(q, f"mmck_{what}"), getattr(q, f"mmc_{what}")
-        assert finite(4.5, 1.0, 5, 5000) == pytest.approx(infinite(4.5, 1.0, 5), rel=1e-9)
+    infinite = q.mmc_waiting(4.5, 1.0, 5)
+    assert q.mmck_waiting(4.5, 1.0, 5, 5000) == pytest.approx(infinite, rel=1e-9)
     assert q.mmck_throughput(4.5, 1.0, 5, 5000) == pytest.approx(4.5, rel=1e-12)
 
 
@@ -274,10 +269,10 @@ def test_many_rare_customers_arrive_at_random():
 
 
 def test_nobody_and_no_work():
-    assert q.repairman_throughput(0, 1.0, 2, 5.0) == q.repairman_population(0, 1.0, 2, 5.0) == 0
-    assert q.repairman_throughput(10, 0.0, 2, 5.0) == 2 and q.repairman_waiting(10, 0, 2, 0) == 0
+    assert q.repairman_waiting(0, 1.0, 2, 5.0) == q.repairman_waiting(10, 0, 2, 0) == 0
+    assert q.repairman_response(10, 0.0, 2, 5.0) == 0
     assert q.mmck_waiting(0, 1.0, 2, 4) == q.mmck_throughput(0, 1.0, 2, 4) == 0
-    assert q.mmck_population(0, 1.0, 1, 1) == q.mmck_blocking(0, 1.0, 1, 1) == 0
+    assert q.mmck_blocking(0, 1.0, 1, 1) == 0
     assert q.mmc_response(0, 2.0, 3) == 2 and q.mmc_waiting_percentile(0, 1.0, 1, 1.0) == 0
     assert (
         q.mm1_response_percentile(0.5, 1.0, 1.0) == q.mmc_response_percentile(1, 1, 2, 1) == np.inf
@@ -301,7 +296,7 @@ def test_percentiles_integrate_to_the_mean(law, at):
 
 #: Every function, with sound arguments.
 SOUND = {"lamda": 1.5, "S": 0.5, "c": 2.0, "K": 4.0, "N": 5.0, "Z": 1.0, "a": 1.5, "p": 0.9,
-         "cv2": 0.5, "W_mmc": 1.0, "cv2_a": 2.0, "vacation": 0.1, "cv2_v": 1.0}  # fmt: skip
+         "cv2": 0.5, "W_mmc": 1.0, "cv2_a": 2.0}  # fmt: skip
 STATIONS = ("mm1", "mmc", "mmck", "mg1", "ggc", "erlang", "repairman", "allen")
 FUNCTIONS = {
     name: {n: SOUND[n] for n in signature(f).parameters}
@@ -311,7 +306,7 @@ FUNCTIONS = {
 
 
 def test_all_functions_are_found():
-    assert len(FUNCTIONS) == 29
+    assert len(FUNCTIONS) == 18
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -336,7 +331,7 @@ def test_counts_are_whole(name):
     [
         (lambda: q.mmc_waiting(1, 1, 0), "c is 0, expected a whole number of at least 1"),
         (lambda: q.mm1_response_percentile(1, 1, 1.1), "p is 1.1, expected .* at most 1"),
-        (lambda: q.mmck_blocking(1, 1, 5, [9, 4]), "K is less than c"),
+        (lambda: q.mmck_blocking(1, 1, 5, [9, 4]), "K is 4, expected at least c, 5"),
     ],
 )
 def test_messages(wrong, message):

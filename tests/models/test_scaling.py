@@ -74,3 +74,16 @@ def test_a_law_is_given_numbers_that_go_together():
             law(**{"N": 1.0, "X1": 1.0} | wrong)
     with pytest.raises(ValueError, match=r"N \(2,\), X1 \(3,\)"):
         law(N=[1.0, 2.0], X1=[1.0, 2.0, 3.0])
+
+
+@pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
+def test_an_argument_outside_its_range_is_refused(law):
+    sound = {"N": 16.0, "X1": 1.0, "sigma": 0.05, "kappa": 0.005}
+    given = {n: sound[n] for n in law.quantities}
+    for name, value in (("N", -1), ("X1", -1), ("sigma", 2), ("sigma", -0.1), ("kappa", -1)):
+        if name in given:
+            for wrong in (value, [sound[name], value]):
+                with pytest.raises(ValueError, match=f"^{name} is {value}, expected a number of"):
+                    law(**given | {name: wrong})
+            unchecked = law.unchecked(**given | {name: value})
+            assert unchecked == pytest.approx(law.body(**given | {name: value}))

@@ -10,7 +10,7 @@ from nummodel.records import claims, data
 
 ITR = data.value("zvm-scaling", "itr", N=32)
 #: What a claim is stored with, which earlier reports and other programs rely on.
-STORED = set("schema what kind model documented low high hit expect ok why source".split())
+STORED = set("schema what kind model documented low high hit expect ok why source unit".split())
 
 
 def check(**options):
@@ -146,7 +146,7 @@ def test_every_verdict_shows_its_tolerance(model, documented, options, outcome):
     assert str(claim).startswith(f"{outcome}: it")
     bundle = claim._repr_mimebundle_()
     row = bundle["text/html"].replace("<b>", "").replace("</b>", "")
-    assert f">{outcome}: it" in row
+    assert 'id="it"' in row and f"<td>{outcome} <i>(fit" in row
     stored = json.loads(json.dumps(bundle[claims.MIME]))
     output = nbformat.v4.new_output("display_data", data={claims.MIME: stored})
     cell = nbformat.v4.new_code_cell(outputs=[output])

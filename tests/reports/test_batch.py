@@ -1,6 +1,5 @@
 """Many runs at once: sweeps, lists of runs, going on where one stopped, and all that can fail."""
 
-import csv
 import json
 import os
 import re
@@ -17,41 +16,13 @@ import nbformat
 import psutil
 import pytest
 from inprocess import nummodel
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from reporting import RECORD, command, finish, in_foreground, notebook, table, wait_for
 
 from nummodel.errors import InputError
 from nummodel.reports import kernels, pages, progress, report, results, runs
 from nummodel.reports.runs import Run
 
 CLAIMS = "from nummodel.records import claims\n"
-RECORD = f"{CLAIMS}claims.record('square', size**2)\nclaims.record('two', 2)"
-NUMMODEL = (sys.executable, "-m", "nummodel", "report")
-
-
-def notebook(folder, name, *sources, parameters="size: int = 3  # of the thing"):
-    cells = [new_markdown_cell(f"# Is {name} right?\n\nYes."), new_code_cell(parameters)]
-    cells[1].metadata["tags"] = ["parameters"]
-    path = folder / f"{name}.ipynb"
-    nbformat.write(new_notebook(cells=cells + [new_code_cell(s) for s in sources]), path)
-    return path
-
-
-def command(*arguments, cwd, **options):
-    started = subprocess.Popen(
-        [*NUMMODEL, *map(str, arguments)],
-        cwd=cwd,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        **options,
-    )
-    return started
-
-
-def finish(started):
-    out, err = started.communicate(timeout=100)
-    assert "cli.py" not in err, err  # a kernel may show a traceback of its own
-    return started.returncode, out, err
 
 
 def run_here(*arguments, cwd):
@@ -59,11 +30,6 @@ def run_here(*arguments, cwd):
     done = nummodel("report", *arguments, cwd=cwd)
     assert "cli.py" not in done.stderr, done.stderr
     return done
-
-
-def table(folder):
-    with open(folder / "results.csv", newline="") as file:
-        return list(csv.DictReader(file))
 
 
 def hidden(folder):
@@ -184,33 +150,33 @@ def test_a_run_is_known_by_all_that_it_follows_from(tmp_path):
 def test_what_is_there_is_kept_until_something_changes(tmp_path):
     path, out = notebook(tmp_path, "kept", RECORD), tmp_path / "out"
     planned = runs.plan([str(path)], [], ["size=4,5"])
-    assert not any(o.kept for o in report.report(planned, out, jobs=2))
+    assert not any(o.kept for o in report.make(planned, out, jobs=2))
     before = {p: p.stat().st_mtime_ns for p in out.iterdir()}
-    again = report.report(planned, out, jobs=2)
+    again = report.make(planned, out, jobs=2)
     assert all(o.kept for o in again) and [o.records["square"] for o in again] == [16, 25]
     assert {p: p.stat().st_mtime_ns for p in out.iterdir()} == before
 
     # The index that is left when a forced report is killed before its first run is done.
     waiting = [replace(o, unfinished="waiting", paged=False) for o in again]
     (out / "index.html").write_text(pages.index(waiting), encoding="utf-8")
-    assert all(o.kept for o in report.report(planned, out, jobs=2))
+    assert all(o.kept for o in report.make(planned, out, jobs=2))
     assert pages.RELOAD not in (out / "index.html").read_text()
 
     (out / f"{planned[0].name}.html").unlink()
-    assert [o.kept for o in report.report(planned, out, jobs=2)] == [False, True]
+    assert [o.kept for o in report.make(planned, out, jobs=2)] == [False, True]
     (out / f"{planned[0].name}.ipynb").write_text('{"metadata": {"nummodel_run": {}}}')
     more = runs.plan([str(path)], [], ["size=4,5,6"])
-    assert [o.kept for o in report.report(more, out, jobs=2)] == [False, True, False]
+    assert [o.kept for o in report.make(more, out, jobs=2)] == [False, True, False]
     assert len(table(out)) == 3
-    assert not report.report(planned[:1], out, jobs=2, force=True)[0].kept
+    assert not report.make(planned[:1], out, jobs=2, force=True)[0].kept
 
 
 def test_results_lie_beside_each_other(tmp_path):
-    path, out = notebook(tmp_path, "beside", RECORD), tmp_path / "out"
+    path, out = notebook(tmp_path, "beside", RECORD, "claims.record('two', 2)"), tmp_path / "out"
     wide = "from nummodel.records import claims\nclaims.record('between', (1, 2.5))"
     other = notebook(tmp_path, "wide", wide, parameters="on: bool = True")
     planned = runs.plan([str(path), str(other)], ["on=false"], ["size=4,5"])
-    outcomes = report.report(planned, out, jobs=2)
+    outcomes = report.make(planned, out, jobs=2)
     first, _, last = table(out)
     assert (first["run"], first["status"], first["parameter size"]) == (
         "beside,size=4",
@@ -276,6 +242,17 @@ def test_the_index_can_be_read_while_runs_go_on(tmp_path):
     assert {row["status"] for row in table(folder)} == {"executed", "failed"}
 
 
+def test_what_is_kept_is_counted_from_the_beginning(tmp_path):
+    path = notebook(tmp_path, "one", RECORD)
+    run_here(path, "-p", "size=1", "--output", "out", cwd=tmp_path)
+    sweep = (path, "--sweep", "size=1,2,3,4", "--jobs", "1", "--output", "out")
+    err = run_here(*sweep, cwd=tmp_path).stderr
+    told = "executing 3 runs of 1 notebook (1 of 4 runs done already), 1 at a time; "
+    assert f"nummodel: {told}out/index.html" in err
+    assert re.findall(r"\((\d of \d) done", err) == ["2 of 4", "3 of 4", "4 of 4"]
+    assert "3 executed: 1 of 4 runs were there already" in err
+
+
 def test_a_sweep_is_shown_as_a_table_meanwhile(tmp_path):
     planned = runs.plan([str(notebook(tmp_path, "one", RECORD))], [], ["size=4,5,6"])
     done = report.carry_out(planned[0])
@@ -298,13 +275,13 @@ def test_a_terminal_gets_a_bar_that_names_what_is_running(tmp_path, monkeypatch)
 
     planned = runs.plan([str(notebook(tmp_path, "one", "1"))], [], ["size=4,5,6,7,8"])
     monkeypatch.setattr(sys, "stderr", Terminal())
-    report.report(planned[:1], tmp_path / "out", jobs=4, execute=False)
-    outcomes = report.report(planned, tmp_path / "out", jobs=4, execute=False)
+    report.make(planned[:1], tmp_path / "out", jobs=4, execute=False)
+    outcomes = report.make(planned, tmp_path / "out", jobs=4, execute=False)
     shown = sys.stderr.getvalue()
     assert "making pages of 1 notebook; " in shown
     assert "making pages of 5 runs of 1 notebook, 4 at a time; " in shown
     names = [run.name for run in planned]
-    assert f"0/5 [00:00<?, ?notebook/s, running: {', '.join(names[:3])}, 1 more]" in shown
+    assert f"0/5 [00:00<?, ?run/s, running: {', '.join(names[:3])}, 1 more]" in shown
     assert "nummodel: one,size=8: not executed\n" in shown and " 5/5 [" in shown
     assert [o.error for o in outcomes] == ["not executed"] * 5
 
@@ -315,7 +292,7 @@ def test_an_index_that_cannot_be_written_meanwhile_ends_nothing(tmp_path, monkey
 
     monkeypatch.setattr(progress, "summarise", full)
     planned = [Run(notebook(tmp_path, name, "1")) for name in ("one", "other")]
-    assert [o.error for o in report.report(planned, tmp_path / "out", jobs=1)] == ["", ""]
+    assert [o.error for o in report.make(planned, tmp_path / "out", jobs=1)] == ["", ""]
     assert len(table(tmp_path / "out")) == 2
 
 
@@ -560,7 +537,7 @@ def test_an_interruption_is_the_kernels_alone(tmp_path):
     script.write_text(
         "import subprocess\nfrom pathlib import Path\nfrom nummodel.reports import report, runs\n"
         "own = subprocess.Popen(['sleep', '300'])\n"
-        f"try:\n    report.report([runs.Run(Path({str(path)!r}))], Path('out'), 1)\n"
+        f"try:\n    report.make([runs.Run(Path({str(path)!r}))], Path('out'), 1)\n"
         "except KeyboardInterrupt:\n    print(own.poll())\nfinally:\n    own.kill()\n"
     )
     calling = subprocess.Popen(
@@ -575,11 +552,10 @@ def test_an_interrupted_report_keeps_what_is_done(tmp_path):
     quick = notebook(tmp_path, "quick", RECORD)
     slow = notebook(tmp_path, "slow", "import time; time.sleep(300)")
     queued = notebook(tmp_path, "queued", "1")
-    # A background job of a shell ignores SIGINT, and so would whatever this test starts.
     running = command(
         *(quick, slow, queued, "--jobs", "1", "--output", "out"),
         cwd=tmp_path,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        preexec_fn=in_foreground,
     )
     folder = tmp_path / "out"
     wait_for(lambda: (folder / "quick.ipynb").exists())
@@ -660,7 +636,7 @@ def test_a_folder_whose_summary_cannot_be_written_is_told(tmp_path, monkeypatch)
 
     monkeypatch.setattr(report, "summarise", full)
     with pytest.raises(OSError, match="No space left"):
-        report.report([Run(path)], tmp_path / "out", jobs=1)
+        report.make([Run(path)], tmp_path / "out", jobs=1)
     assert (tmp_path / "out" / "one.ipynb").exists()
 
 
@@ -676,14 +652,7 @@ def test_a_page_that_cannot_be_written_is_a_failed_run(tmp_path):
     good, blocked = notebook(tmp_path, "good", "1"), notebook(tmp_path, "blocked", "1")
     folder = tmp_path / "out"
     (folder / "blocked.html").mkdir(parents=True)
-    outcomes = report.report([Run(good), Run(blocked)], folder, jobs=2)
+    outcomes = report.make([Run(good), Run(blocked)], folder, jobs=2)
     assert [bool(o.error) for o in outcomes] == [False, True]
     assert "IsADirectoryError" in (folder / "index.html").read_text()
     assert hidden(folder) == []
-
-
-def wait_for(condition, seconds=60):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)

@@ -13,49 +13,16 @@ from io import StringIO
 from pathlib import Path
 from threading import Thread
 
-import nbformat
 import psutil
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+from reporting import RECORD, command, finish, in_foreground, notebook, table, wait_for
 
 from nummodel.errors import InputError
 from nummodel.records import claims
 from nummodel.reports import files, kernels, pages, report, results, runs
 from nummodel.reports.notebook import read
 from nummodel.reports.runs import Run
-
-RECORD = "from nummodel.records import claims\nclaims.record('square', size**2)"
-NUMMODEL = (sys.executable, "-m", "nummodel", "report")
-
-
-def notebook(folder, name, *sources, parameters="size: int = 3  # of the thing"):
-    cells = [new_markdown_cell(f"# Is {name!r} right?\n\nYes."), new_code_cell(parameters)]
-    cells[1].metadata["tags"] = ["parameters"]
-    path = folder / f"{name}.ipynb"
-    nbformat.write(new_notebook(cells=cells + [new_code_cell(s) for s in sources]), path)
-    return path
-
-
-def command(*arguments, cwd, **options):
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    return subprocess.Popen([*NUMMODEL, *map(str, arguments)], cwd=cwd, **pipes | options)
-
-
-def finish(started, seconds=100):
-    out, err = started.communicate(timeout=seconds)
-    return started.returncode, out, err
-
-
-def wait_for(condition, seconds=60):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
-def rows(folder):
-    with open(folder / "results.csv", newline="") as file:
-        return list(csv.DictReader(file))
 
 
 def executed(*outputs, **metadata):
@@ -113,7 +80,7 @@ def test_files_of_somebody_else_are_refused(tmp_path, name, kind):
         os.mkfifo(out / name)
     before = mine.read_bytes()
     with pytest.raises(InputError, match=rf"{name} (was not written by|is a link)"):
-        report.report([Run(path)], out, jobs=1)
+        report.make([Run(path)], out, jobs=1)
     assert mine.read_bytes() == before and [p.name for p in out.iterdir()] == [name]
 
 
@@ -122,7 +89,7 @@ def test_a_link_to_itself_is_no_folder(tmp_path):
     run = Run(notebook(tmp_path, "a", RECORD))
     for folder in ("loop", "loop/out"):
         with pytest.raises(InputError, match=f"{folder}: .*expected a writable folder"):
-            report.report([run], tmp_path / folder, 1)
+            report.make([run], tmp_path / folder, 1)
 
 
 def test_a_table_where_the_results_go_is_not_touched(tmp_path):
@@ -133,10 +100,27 @@ def test_a_table_where_the_results_go_is_not_touched(tmp_path):
     assert err == told and [p.name for p in tmp_path.iterdir()] == ["results.csv"]
 
 
+@pytest.mark.parametrize("declared", ["file: str = 'none.csv'", "table: str = 'cisco'"])
+def test_a_table_that_does_not_exist_costs_no_index(tmp_path, declared):
+    """A notebook reads the tables of its `file`, or where its default is a published table."""
+    name = declared.partition(":")[0]
+    path, out = notebook(tmp_path, "reading", RECORD, parameters=f"size = 3\n{declared}"), "out"
+    mine = tmp_path / "mine.csv"
+    mine.write_text("N,X\n1,10\n")
+    for known in (str(mine), "zvm-scaling"):
+        report.make(runs.plan([str(path)], [f"{name}={known}"]), tmp_path / out, jobs=1)
+    before = {p: p.read_bytes() for p in (tmp_path / out).iterdir()}
+    for unknown in ("nope.csv", "", str(tmp_path)):
+        planned = runs.plan([str(path)], [f"{name}={unknown}"])
+        with pytest.raises(InputError, match=f"parameter {name} is .*, expected an existing file"):
+            report.make(planned, tmp_path / out, jobs=1)
+    assert {p: p.read_bytes() for p in (tmp_path / out).iterdir()} == before
+
+
 def test_a_file_that_comes_meanwhile_costs_the_run_that_it_blocks(tmp_path):
     mine = f"open({str(tmp_path / 'out/one.html')!r}, 'w').write('mine')"
     planned = [Run(notebook(tmp_path, "one", mine)), Run(notebook(tmp_path, "two", "1"))]
-    outcomes = report.report(planned, tmp_path / "out", jobs=1)
+    outcomes = report.make(planned, tmp_path / "out", jobs=1)
     assert "one.html was not written by a report" in outcomes[0].error and not outcomes[1].error
     assert (tmp_path / "out" / "one.html").read_text() == "mine"
     assert "one.html was not written" in (tmp_path / "out" / "index.html").read_text()
@@ -213,9 +197,9 @@ def test_a_run_that_the_index_cannot_show_has_failed(tmp_path, monkeypatch):
         return groups(outcomes)
 
     monkeypatch.setattr(pages, "_groups", picky)
-    outcomes = report.report(planned, tmp_path / "out", jobs=1)
+    outcomes = report.make(planned, tmp_path / "out", jobs=1)
     assert [o.error for o in outcomes] == ["", "ZeroDivisionError: not this one"]
-    assert [row["status"] for row in rows(tmp_path / "out")] == ["executed", "failed"]
+    assert [row["status"] for row in table(tmp_path / "out")] == ["executed", "failed"]
 
 
 def test_a_name_that_is_no_utf_8_costs_nobody_the_index(tmp_path):
@@ -251,7 +235,7 @@ def test_a_notebook_that_removes_the_folder_costs_no_other_its_pages(tmp_path, g
     code, out, err = finish(command(good, bad, "--jobs", "1", "--output", "out", cwd=work))
     assert (code, out) == (0, "out/index.html\n"), err
     folder = work / "out"
-    assert [row["status"] for row in rows(folder)] == ["executed", "executed"]
+    assert [row["status"] for row in table(folder)] == ["executed", "executed"]
     for link in ("good", "bad"):
         assert (folder / f"{link}.html").exists() and (folder / f"{link}.ipynb").exists()
 
@@ -259,11 +243,22 @@ def test_a_notebook_that_removes_the_folder_costs_no_other_its_pages(tmp_path, g
 def test_a_notebook_that_removes_itself_costs_nobody_the_index(tmp_path):
     gone = notebook(tmp_path, "gone", "import os\nos.remove(file)", parameters="file: str = ''")
     planned = runs.plan([str(gone)], [f"file={gone}"])
-    (outcome,) = report.report(planned, tmp_path / "out", jobs=1)
+    (outcome,) = report.make(planned, tmp_path / "out", jobs=1)
     assert outcome.error == "" and "gone.ipynb" in (tmp_path / "out" / "index.html").read_text()
 
 
 # What spreadsheets and terminals are given
+
+
+def test_the_results_have_six_digits_which_any_machine_finds():
+    """Also of large and small figures; whole numbers are complete."""
+    values = {"large": 52936.39871021632, "small": 1.2345678e-7, "whole": 123456789, "exact": 0.5}
+    made = [claims.Claim(what=name, kind="record", model=value) for name, value in values.items()]
+    outcome = executed(*(new_output("display_data", data=c._repr_mimebundle_()) for c in made))
+    (row,) = csv.DictReader(StringIO(results.table([outcome])))
+    assert {name: row[name] for name in values} == {
+        "large": "52936.4", "small": "1.23457e-07", "whole": "123456789", "exact": "0.5"
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("text", ["=1+1", "+cmd|' /C calc'!A0", "-x", "@SUM(A1)", "\t=1", "\r=1"])
@@ -420,12 +415,6 @@ def test_what_an_editor_leaves_beside_the_tables_changes_no_run(tmp_path, monkey
 # What must end
 
 
-def limits():
-    """A background job of a shell ignores SIGINT, and so would whatever this test starts."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
-
-
 AWAY = "import subprocess\nsubprocess.Popen(['sleep', '1000'], start_new_session=True)"
 ORPHAN = "import os\nos.system('setsid sh -c \"sleep 1000 & sleep 1000 &\" &')"
 
@@ -441,7 +430,10 @@ def test_a_signal_ends_all_and_leaves_an_index(tmp_path, number):
     (tmp_path / "connections").mkdir()
     own = os.environ | {"TMPDIR": str(tmp_path / "connections")}
     running = command(
-        *(quick, path, "--jobs", "1", "--output", "out"), cwd=tmp_path, preexec_fn=limits, env=own
+        *(quick, path, "--jobs", "1", "--output", "out"),
+        cwd=tmp_path,
+        preexec_fn=in_foreground,
+        env=own,
     )
     wait_for((tmp_path / "begun").exists)
 
@@ -457,7 +449,7 @@ def test_a_signal_ends_all_and_leaves_an_index(tmp_path, number):
     if number != signal.SIGKILL:
         assert (code, out) == (130, "") and err.strip().endswith("goes on from there")
         assert not list((tmp_path / "connections").iterdir())
-        assert [row["status"] for row in rows(tmp_path / "out")] == ["executed", "failed"]
+        assert [row["status"] for row in table(tmp_path / "out")] == ["executed", "failed"]
 
 
 def test_no_kernel_is_interrupted_before_it_is_killed():
@@ -472,6 +464,20 @@ def test_no_kernel_is_interrupted_before_it_is_killed():
 
 
 @pytest.mark.skipif(not kernels.FORKS, reason="no kernels are forked here")
+def test_a_kernel_may_end_while_it_is_asked_whether_it_runs(monkeypatch):
+    process = subprocess.Popen(["sleep", "60"])
+    kernel = kernels.Kernel(process.pid)
+    assert kernel.poll() is None
+
+    def gone():
+        raise psutil.NoSuchProcess(process.pid)
+
+    monkeypatch.setattr(kernel, "status", gone)
+    assert kernel.poll() == 1
+    process.kill()
+    process.wait()
+
+
 def test_what_a_kernel_has_started_ends_with_it(tmp_path):
     path = notebook(tmp_path, "away", AWAY, ORPHAN)
     report.carry_out(Run(path))

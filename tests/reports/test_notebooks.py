@@ -9,12 +9,13 @@ import json
 import os
 import re
 from functools import cache
+from urllib.parse import unquote
 
-import numpy as np
+import prose
 import pytest
 
 from nummodel.fits import EXTRAPOLATION
-from nummodel.records import claims, data
+from nummodel.records import claims
 from nummodel.reports import notebook, report, runs
 from nummodel.reports.files import STAMP
 from nummodel.reports.results import Outcome
@@ -53,7 +54,9 @@ def test_no_outputs_are_committed(name):
 @by_name
 def test_file_is_formatted_so_that_a_change_is_a_small_diff(name):
     text = next(path for path in PATHS if path.stem == name).read_text()
-    assert text == json.dumps(json.loads(text), indent=1, ensure_ascii=False, sort_keys=True) + "\n"
+    parsed = json.loads(text)
+    assert all(isinstance(cell["source"], list) for cell in parsed["cells"])  # of lines
+    assert text == json.dumps(parsed, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
 
 
 @by_name
@@ -168,67 +171,32 @@ def test_every_figure_is_on_the_page_with_alternative_text(name, outcome_of):
     assert "No description has been provided" not in page
 
 
-def figures_in_prose(name):
-    """Numbers in the markdown of a notebook, as printed: (text, what follows, where it stands).
-
-    Left aside: code and formulas, years, numbered lists, versions, the list of sources, and numbers
-    that belong to a name, as in z/VM 5.3, GS160, Table 1 or 6-way.
-    """
-    named = r"(?:z/VM|V|Table|Figure|section|chapter|page|example|RAD|QBB|CPUs?|VMS|Rdb)s?\s"
-    for cell in NOTEBOOKS[name].cells:
-        if cell.cell_type != "markdown" or cell.source.startswith("## Sources"):
-            continue
-        text = re.sub(r"`[^`]*`|\$[^$]*\$|^\d+\. |\]\([^)]*\)", " ", cell.source, flags=re.M)
-        text = re.sub(rf"{named}[\d.]+(?:(?:-| to | and |, )[\d.]+)*", " ", text, flags=re.I)
-        text = re.sub(r"\d+(?:(?: to | and |, )\d+)*-way|\b(?:19|20)\d\d\b", " ", text)
-        text = re.sub(r"\b\d+(?:\.\d+){2,}", " ", text)
-        for match in re.finditer(r"(?<![\w.'/^-])\d[\d,]*(?:\.\d+)?(?![\w'])", text):
-            after = text[match.end() :].lstrip()
-            yield match[0].rstrip(","), after, text[max(0, match.start() - 40) : match.end() + 20]
+@by_name
+def test_each_number_in_prose_is_that_of_the_record_it_names(name, outcome_of):
+    outcome, _ = outcome_of(name)
+    assert prose.strange(NOTEBOOKS[name], outcome.claims) == []
 
 
-def known_figures(name, outcome):
-    """What a number in prose may be: what the notebook claimed or recorded, and of what, was told,
-    or asks in an exercise, rounded as it may be; or, as it is, what stands in its tables.
-    """
-    cells = code_cells(name)
-    told = [p.default for p in notebook.parameters(PATHS[[*NOTEBOOKS].index(name)]).values()]
-    asked = NOTEBOOKS[name].metadata["nummodel"]["exercises"]
-    told += [[*exercise[key].values()] for exercise in asked for key in ("parameters", "expect")]
-    computed = [[claim[key] for key in ("what", "model", "documented")] for claim in outcome.claims]
-    names = set(re.findall(r'"([a-z0-9-]+)"', "\n".join(cell.source for cell in cells)))
-    frames = [data.load(table) for table in names & set(data.tables())]
-    printed = [frame.select_dtypes("number").to_numpy().ravel().tolist() for frame in frames]
-    sizes = [len(frame) for frame in frames]
-    return np.array(numbers([told, computed, sizes])), np.array(numbers(printed))
+@by_name
+def test_links_on_the_page_lead_to_what_it_has(name, outcome_of):
+    page = (outcome_of(name)[1] / f"{name}.html").read_text()
+    assert {unquote(link) for link in re.findall(r'href="#([^"]+)"', page)} <= set(
+        re.findall(r'id="([^"]+)"', page)
+    )
 
 
-def numbers(value):
-    """The numbers in nested lists and in text, without their signs."""
-    if isinstance(value, list):
-        return [number for part in value for number in numbers(part)]
-    if isinstance(value, str):
-        found = re.findall(r"(\d+\.?\d*)( ?%)?", value.replace(",", ""))
-        return [float(digits) / (100 if percent else 1) for digits, percent in found]
-    return [] if value is None else [abs(float(value))]
+@by_name
+def test_names_of_claims_and_records_differ(name, outcome_of):
+    anchors = [claims.anchor(claim["what"]) for claim in outcome_of(name)[0].claims]
+    assert len(anchors) == len(set(anchors))
 
 
-@pytest.mark.parametrize("name", [name for name in NOTEBOOKS if name[0] != "2"])
-def test_no_number_in_prose_is_typed_by_hand(name, outcome_of):
-    """Each is a figure of the notebook or of its tables, as precise as it is printed."""
-    computed, printed = known_figures(name, outcome_of(name)[0])
-    units = {"%": 1e2, "ms": 1e3, "µs": 1e6, "ns": 1e9, "GB": 1e-9}
-    strange = []
-    for text, after, where in figures_in_prose(name):
-        number, half = float(text.replace(",", "")), 0.5 * 10.0 ** -len(text.partition(".")[2])
-        unit = re.sub(r"^((?:to|and|or|,) [\d.]+ )+", "", after)  # of "20" in "20 or 40 %"
-        scales = [scale for name, scale in units.items() if unit.startswith(name)]
-        scales += [1.0] * (not unit.startswith("%"))  # a percentage is recorded as a share
-        off = [np.abs(s * computed - number).min() for s in scales]
-        exact = [np.abs(s * printed / number - 1).min(initial=1) for s in [1.0, *scales] if number]
-        if min(off) > half * (1 + 1e-9) and min(exact, default=1) > 1e-9:
-            strange.append(where)
-    assert not strange
+@by_name
+def test_each_record_has_a_guard(name, outcome_of):
+    """What is recorded is held against something: the text, an exercise, or an assertion."""
+    made = [claim["what"] for claim in outcome_of(name)[0].claims]
+    expected = [e["expect"] for path, e in EXERCISES.values() if path.stem == name]
+    assert prose.unguarded(NOTEBOOKS[name], made, {n for e in expected for n in e}) == []
 
 
 @by_name

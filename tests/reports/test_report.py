@@ -3,14 +3,11 @@
 import json
 import re
 import signal
-import subprocess
-import sys
 import time
 
-import nbformat
 import psutil
 import pytest
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from reporting import command, finish, in_foreground, notebook
 
 from nummodel.errors import InputError
 from nummodel.reports import pages, report, runs
@@ -20,17 +17,6 @@ from nummodel.reports.runs import Run
 OUTSIDE = re.compile(
     r"(?:src|href)\s*=\s*[\"']?(?:https?:)?//|url\(\s*[\"']?https?:|@import|<script[^>]"
 )
-
-
-def notebook(folder, name, *sources, parameters="size: int = 3  # of the thing"):
-    cells = [
-        new_markdown_cell(f"# Is {name} right?\n\nYes, by $\\frac{{1}}{{2}}$."),
-        new_code_cell(parameters),
-    ]
-    cells[1].metadata["tags"] = ["parameters"]
-    path = folder / f"{name}.ipynb"
-    nbformat.write(new_notebook(cells=cells + [new_code_cell(s) for s in sources]), path)
-    return path
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +32,7 @@ def mixed(tmp_path_factory):
         notebook(folder, "malformed", "def broken(:"),
         notebook(folder, "dying", "import os; os._exit(3)"),
     ]
-    outcomes = report.report([Run(path) for path in paths], folder / "out", jobs=2)
+    outcomes = report.make([Run(path) for path in paths], folder / "out", jobs=2)
     return folder / "out", {o.run.name: o for o in outcomes}
 
 
@@ -103,7 +89,7 @@ def test_parameters_reach_the_notebook(tmp_path):
         tmp_path, "shaped", "from nummodel.records import claims\nclaims.record('size', size)"
     )
     planned = runs.plan([str(path)], ["size=7"])
-    (outcome,) = report.report(planned, tmp_path / "out", jobs=1)
+    (outcome,) = report.make(planned, tmp_path / "out", jobs=1)
     assert [c["model"] for c in outcome.claims] == [7]
     page = (tmp_path / "out" / "shaped,size=7.html").read_text()
     told = ["<h1", "size = 7", "With the notebook's own parameters:", "Yes, by"]
@@ -116,10 +102,10 @@ def test_pages_are_made_again_without_executing(mixed, tmp_path):
     for path in folder.glob("*.html"):
         path.unlink()
     planned = [outcome.run for outcome in outcomes.values()]
-    again = report.report(planned, folder, jobs=2, execute=False)
+    again = report.make(planned, folder, jobs=2, execute=False)
     assert {path.name for path in folder.glob("*.html")} == set(before)
     assert [bool(o.error) for o in again] == [bool(o.error) for o in outcomes.values()]
-    fresh = report.report(planned[:1], tmp_path / "other", jobs=1, execute=False)
+    fresh = report.make(planned[:1], tmp_path / "other", jobs=1, execute=False)
     assert fresh[0].error == "not executed"
 
 
@@ -194,7 +180,7 @@ def test_a_folder_that_cannot_be_written_is_refused_before_anything_runs(tmp_pat
     blocked = tmp_path / "file"
     blocked.write_text("")
     with pytest.raises(InputError, match="expected a writable folder"):
-        report.report([Run(runs.notebooks()[0])], blocked / "out", jobs=1)
+        report.make([Run(runs.notebooks()[0])], blocked / "out", jobs=1)
 
 
 def test_a_parameter_keeps_to_the_range_of_its_quantity(tmp_path):
@@ -213,29 +199,21 @@ def test_notebooks_that_would_overwrite_each_other_are_refused(tmp_path):
     assert len(runs.plan([str(one), str(one)], [])) == 1
     before = one.read_bytes()
     with pytest.raises(InputError, match="expected another folder"):
-        report.report([Run(one)], tmp_path / "a", jobs=1)
+        report.make([Run(one)], tmp_path / "a", jobs=1)
     assert one.read_bytes() == before
 
 
 def test_an_interrupted_report_ends_at_once_with_its_kernels(tmp_path):
     path = notebook(tmp_path, "slow", "import os, time; print(os.getpid()); time.sleep(300)")
     queued = notebook(tmp_path, "queued", "1")
-    command = [sys.executable, "-m", "nummodel", "report", path, queued, "--jobs", "1"]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    # A background job of a shell ignores SIGINT, and so would whatever this test starts.
-    running = subprocess.Popen(
-        command,
-        cwd=tmp_path,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-        **pipes,
-    )
+    running = command(path, queued, "--jobs", "1", cwd=tmp_path, preexec_fn=in_foreground)
     kernels = []
     while not kernels:
         time.sleep(0.1)
         kernels = psutil.Process(running.pid).children(recursive=True)
     time.sleep(3)  # into the long cell, most likely; any moment must do
     running.send_signal(signal.SIGINT)
-    _, errors = running.communicate(timeout=60)
-    assert running.returncode == 130 and "Traceback" not in errors
+    code, _, errors = finish(running)
+    assert code == 130 and "Traceback" not in errors
     assert not any(kernel.is_running() for kernel in kernels)
     assert not (tmp_path / "report" / "queued.html").exists()

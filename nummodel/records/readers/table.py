@@ -43,7 +43,7 @@ def read(path: str | Path) -> Cells:
         raise InputError(f"{path}: not text, expected a CSV file in UTF-8")
     if len(text) > LARGEST:
         raise InputError(f"{path}: more than {LARGEST:,} characters, expected rows of a fit only")
-    # Excel begins with "sep=;" where somebody told it what parts cells.
+    # Excel may name the delimiter in a first line such as "sep=;".
     lines = ["" if line.startswith(("#", "sep=")) else line for line in text.splitlines()]
     header = next((line for line in lines if line.strip()), "")
     delimiter = max(",;\t", key=re.sub('"[^"]*"?', "", header).count)
@@ -58,9 +58,8 @@ def read(path: str | Path) -> Cells:
     if not rows:
         raise InputError(f"{path}: empty, expected a header row and rows of figures")
     width = max(i for _, row in rows for i, cell in enumerate(row, 1) if cell)
-    (first, names), *rows = [
-        (line, row[:width]) for line, row in rows
-    ]  # Excel leaves empty columns
+    # Excel leaves empty columns.
+    (first, names), *rows = [(line, row[:width]) for line, row in rows]
     if all(map(is_number, names)):
         raise InputError(f"{path}:{first}: a row of numbers, expected a header with names")
     for name, count in Counter(names).items():
@@ -72,16 +71,16 @@ def read(path: str | Path) -> Cells:
     if len(rows) < 2:
         seen = "one row" if rows else "a header only"
         raise InputError(f"{path}: {seen}, expected a header and at least two rows")
-    found = Cells({n: {line: row[i] for line, row in rows} for i, n in enumerate(names)})
-    found.delimiter = delimiter
+    table = Cells({n: {line: row[i] for line, row in rows} for i, n in enumerate(names)})
+    table.delimiter = delimiter
     commas = [cell for _, row in rows for cell in row if COMMA.fullmatch(cell)]
     if delimiter != "," and not all(map(THOUSANDS.fullmatch, commas)):
-        found.decimal = ","
-    return found
+        table.decimal = ","
+    return table
 
 
 def numbers(cells: Cells, column: str, path: str | Path, positive: bool) -> np.ndarray:
-    """One column of `read` as floats: finite and, if asked, positive. Raises InputError."""
+    """One column of `read` as floats: finite, and positive if `positive`. Raises InputError."""
     values = []
     points_part = _points_part(cells[column].values())
     for line, cell in cells[column].items():
