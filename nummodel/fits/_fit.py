@@ -13,7 +13,7 @@ import numpy as np
 
 from nummodel.arguments import valid
 from nummodel.fits import _peaks, _profile
-from nummodel.fits._leastsquares import Batch, in_unit, search, solve, unit_of
+from nummodel.fits._leastsquares import Batch, in_unit, scale_of, search, solve, unit_of
 from nummodel.fits._problem import Solved, problem
 from nummodel.formula import Formula
 from nummodel.nomenclature import quantity
@@ -269,4 +269,5 @@ def refit(base: Fit, X: np.ndarray, times: Any = 1.0) -> np.ndarray:
     w = times * base.times * (X**-2.0 if base.weights == "relative" else 1.0)
     batch = Batch(law, base.free, known, X, w, base.log)
     estimate = solve(batch, np.array([start[n] for n in base.free])).estimate
-    return estimate * [unit if law.is_scale(n) else 1.0 for n in base.free]
+    scale = scale_of(law, law.quantities[1:])
+    return estimate * [unit if n == scale else 1.0 for n in base.free]

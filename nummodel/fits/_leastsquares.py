@@ -182,20 +182,20 @@ def search(problem: Problem, start: Mapping[str, float] | None = None) -> dict[s
 
 
 def unit_of(law: Formula, X: np.ndarray) -> float:
-    """What X is measured in for a search, so that its unit makes no difference: its size, if the
-    law has a factor that can take it.
+    """The unit of X for a search, so that its own unit makes no difference: its size, if the law
+    has a scale that can take the unit.
     """
     return np.abs(X).max() if scale_of(law, law.quantities[1:]) else 1.0
 
 
 def in_unit(law: Formula, values: Mapping[str, Any], unit: float) -> dict[str, Any]:
-    """Values of a law's quantities when X is measured in units of `unit`."""
-    scales = [n for n in law.quantities[1:] if law.is_scale(n)]
-    return {n: v / unit if n in scales else v for n, v in values.items()}
+    """Values of the quantities of a law when X is measured in units of `unit`."""
+    scale = scale_of(law, law.quantities[1:])
+    return {n: v / unit if n == scale else v for n, v in values.items()}
 
 
 def scale_of(law: Formula, free: tuple[str, ...]) -> str | None:
-    """The first of the free quantities that the law is a multiple of."""
+    """The first of the quantities `free` that the law is a multiple of."""
     return next((n for n in free if law.is_scale(n)), None)
 
 
