@@ -136,7 +136,8 @@ def _peak(fit: Solved) -> Target:
             break
     if 1 < N < np.inf:  # what makes the peak there has to be what was estimated
         at = fit.values | {"N": N}
-        ratios = [level(fit.law, n, at) / fit.estimate[n] for n in names[-len(targets) :]]
+        inner = [n for n in names[-len(targets) :] if n not in fit.at_bound]
+        ratios = [level(fit.law, n, at) / fit.estimate[n] for n in inner]
         if not np.allclose(ratios, 1, rtol=0.05):  # far out, rounding hides where the slope is 0
             raise ValueError(f"N_opt of {fit.law.__name__} has no interval: several peaks")
     return targets[0]._replace(alternatives=tuple(targets[1:]))

@@ -611,6 +611,22 @@ def test_a_law_of_ones_own_has_its_true_peak(law, kappa_of, seed):
 
 
 @formula("X")
+def in_pairs_and_threes(N, X1, sigma, kappa, cold):
+    return X1 * N / (1 + sigma * (N - 1) + N * (N - 1) * (kappa + cold * (N - 2)))
+
+
+def test_a_peak_that_a_quantity_on_its_bound_might_make():
+    """The peak of the USL, where its fit is that of the larger law as well; one degree of freedom
+    less makes the interval wider.
+    """
+    one = fit(LAWS["usl"], simulated(0, kappa=2e-3), "log")
+    other = fit(in_pairs_and_threes, simulated(0, kappa=2e-3), "log")
+    assert other.at_bound == {"cold": 0.0} and other.peak() == pytest.approx(one.peak())
+    (low, high), (less, more) = one.interval("N_opt"), other.interval("N_opt")
+    assert less < low < high < more
+
+
+@formula("X")
 def parabola(N, X1, kappa):
     return X1 * (N - kappa * N**2)
 
