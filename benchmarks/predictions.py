@@ -33,7 +33,7 @@ def fitted(law, N, X, start):
     """The estimates of each row of X, and what they leave, from `start` and from a coarse grid."""
     free = law.quantities[1:]
     batch = Batch(law, free, {"N": N}, X, np.ones(len(N)), log=True)
-    return descend(batch, axes(law, free, {"N": N}, X[0]), 3, start)
+    return descend(batch, axes(law, free, N, X[0]), 3, start)
 
 
 def covered(random, count: int, name: str, truth: dict, N, noise: float) -> list[float]:

@@ -92,14 +92,15 @@ def fits() -> list[str]:
     """2,000 bootstrap refits of the USL to 7 points, beside a loop of SciPy's curve_fit."""
     from scipy.optimize import curve_fit
 
-    from nummodel.fits import bootstrap, fit, refit
+    from nummodel.fits import fit, refit
+    from nummodel.fits._bootstrap import resamples
     from nummodel.models import scaling
     from nummodel.records import columns
 
     points = columns.read("specsdm91")
     law = scaling.usl_throughput
     base = fit(law, {"N": points.N, "X": points.X})
-    X, _ = bootstrap._parametric(base, 2000, np.random.default_rng(1))
+    X, _ = resamples(base, "parametric", 2000, seed=1)
     start = list(base.estimate.values())
 
     def usl(N, X1, sigma, kappa):

@@ -1,6 +1,6 @@
 """Bootstrap: estimates from resampled measurements, all resamples in one call."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,56 +18,43 @@ def bootstrap(
     `kind` is where a resample comes from (Davison and Hinkley 1997, chapter 6):
 
     - "parametric": the curve, with normal errors of the estimated size (log-normal for log);
-    - "residual": the curve, with the residuals drawn again, which have their mean removed and are
-      made as large as errors are;
-    - "pairs": the measurements drawn again, whole rows; draws with too few different loads for the
-      law are drawn anew.
+    - "residual": the curve, with residuals drawn from those of the fit, less their mean and
+      enlarged to the size of errors;
+    - "pairs": whole measurements, drawn from those of the fit. A draw with fewer different loads
+      than estimates is repeated.
 
     Raises ValueError for another kind, and for a fit without points to spare.
     """
     import pandas as pd
 
     if fit.dof <= 0:
-        raise ValueError(
-            f"bootstrap: {len(fit.N)} points for {len(fit.free)} estimates, none spare"
-        )
-    draw = {"parametric": _parametric, "residual": _residual, "pairs": _pairs}.get(kind)
-    if draw is None:
-        raise ValueError(f"bootstrap kind {kind!r}, expected parametric, residual or pairs")
-    X, times = draw(fit, count, np.random.default_rng(seed))
-    return pd.DataFrame(refit(fit, X, times), columns=list(fit.free))
+        n = len(fit.N)
+        raise ValueError(f"bootstrap: {n} points for {len(fit.free)} estimates, none spare")
+    return pd.DataFrame(refit(fit, *resamples(fit, kind, count, seed)), columns=list(fit.free))
 
 
-def _parametric(fit: Fit, count: int, random: np.random.Generator):
-    return _moved(fit, np.sqrt(fit.variance) * random.standard_normal((count, len(fit.N))))
-
-
-def _residual(fit: Fit, count: int, random: np.random.Generator):
-    residual = fit.errors / _size(fit)
-    residual = (residual - residual.mean()) * np.sqrt(len(fit.N) / fit.dof)
-    return _moved(fit, random.choice(residual, (count, len(fit.N))))
-
-
-def _pairs(fit: Fit, count: int, random: np.random.Generator):
-    drawn = np.empty((0, len(fit.N)), dtype=int)
-    while len(drawn) < count:
-        more = random.integers(len(fit.N), size=(count, len(fit.N)))
-        different = np.array([len(np.unique(fit.N[row])) for row in more])
-        drawn = np.concatenate([drawn, more[different >= len(fit.free)]])[:count]
-    times = np.apply_along_axis(np.bincount, 1, drawn, minlength=len(fit.N))
-    return np.broadcast_to(fit.X, times.shape), times
-
-
-def _moved(fit: Fit, error: np.ndarray):
-    """The curve with errors of the size that each point's weight gives them."""
+def resamples(fit: Fit, kind: str, count: int, seed: int) -> tuple[np.ndarray, Any]:
+    """Results of `count` resamples, a row each, and how often each measurement counts."""
+    random, shape = np.random.default_rng(seed), (count, len(fit.N))
+    if kind == "pairs":
+        drawn = np.empty((0, len(fit.N)), dtype=int)
+        while len(drawn) < count:
+            more = random.integers(len(fit.N), size=shape)
+            different = np.array([len(np.unique(fit.N[row])) for row in more])
+            drawn = np.concatenate([drawn, more[different >= len(fit.free)]])[:count]
+        times = np.apply_along_axis(np.bincount, 1, drawn, minlength=len(fit.N))
+        return np.broadcast_to(fit.X, shape), times
     curve = fit.at(fit.N)
-    error = error * _size(fit)
+    size = fit.times**-0.5 * (curve if fit.weights == "relative" else 1.0)  # of each error
+    if kind == "parametric":
+        error = np.sqrt(fit.variance) * random.standard_normal(shape) * size
+    elif kind == "residual":
+        residual = fit.errors / size
+        residual = (residual - residual.mean()) * np.sqrt(len(fit.N) / fit.dof)
+        error = random.choice(residual, shape) * size
+    else:
+        raise ValueError(f"bootstrap kind {kind!r}, expected parametric, residual or pairs")
     X = curve * np.exp(error) if fit.log else curve + error
     if fit.weights == "relative" and not (X > 0).all():
         raise ValueError("bootstrap: errors this large make X negative; log weights do not")
     return X, 1.0
-
-
-def _size(fit: Fit) -> np.ndarray:
-    """The error of each point, or of its logarithm, relative to one of weight 1."""
-    return fit.times**-0.5 * (fit.at(fit.N) if fit.weights == "relative" else 1.0)

@@ -13,7 +13,7 @@ import numpy as np
 
 from nummodel.arguments import valid
 from nummodel.fits import _peaks, _profile
-from nummodel.fits._leastsquares import Batch, in_unit, search, solve, unit_of
+from nummodel.fits._leastsquares import Batch, in_unit, scale_of, search, solve, unit_of
 from nummodel.fits._problem import Solved, problem
 from nummodel.formula import Formula
 from nummodel.nomenclature import quantity
@@ -38,22 +38,21 @@ def fit(
 
     `data` maps quantity names to columns: the load, which is the law's first quantity, its result,
     and whatever else of the law was measured. The search begins everywhere in a coarse mesh, or
-    from `start`, which names every estimate; that of intervals then begins from the estimates.
-    `weights` say how large the error of a measurement is:
+    from `start`, which names every estimate; then intervals are searched for from the estimates
+    alone. `weights` say how large the error of a measurement is:
 
     - "absolute": the same everywhere, as in every published USL fit;
     - "relative": the same percentage everywhere, by weights of 1/X^2 on the squared residuals;
     - "log": the same percentage everywhere, by residuals of ln X. Better than "relative" where the
-      percentage is not small: weights of 1/X^2 favour the points that came out low;
-    - an array: what the squared residuals are multiplied by.
+      percentage is not small, as weights of 1/X^2 favour the points that came out low;
+    - an array: the factor of each squared residual.
 
-    `times` is how often each measurement counts, as where it is the mean of several runs.
-    `resolution` is the half-width of the rounding of X, a number or an array: errors are not taken
-    to be smaller than what rounding alone makes.
+    `times` is how often each measurement counts, such as the number of runs whose mean it is.
+    `resolution` is the half-width of the rounding of X, a number or an array: errors are taken to
+    be at least as large as rounding makes them.
 
-    Raises InputError where there are fewer different loads than quantities to estimate, and
-    ValueError for figures that are not finite or not positive where they have to be, columns of
-    different lengths, and known quantities that the law lacks or that are out of range.
+    Raises InputError if there are fewer different loads than quantities to estimate, and ValueError
+    for any other argument that makes no sense.
     """
     checked = problem(law, data, weights, resolution, times, known)
     if start is not None:
@@ -76,12 +75,12 @@ class Estimate(NamedTuple):
 
 
 class Fit(Solved):
-    """A law with what it was told and its estimates, and what these are worth."""
+    """A law, the measurements that it was fitted to, its estimates and their intervals."""
 
     def __repr__(self) -> str:
         estimates = ", ".join(f"{name}={value:.4g}" for name, value in self.estimate.items())
         points = f"{len(self.N)} points, {self.weights} weights"
-        return f"<Fit of {self.law.__name__}: {estimates}; {points}>"  # type: ignore[attr-defined]
+        return f"<Fit of {self.law.__name__}: {estimates}; {points}>"
 
     def _repr_html_(self) -> str:
         """In a notebook: the estimates, and the curve where the load is all that it takes."""
@@ -96,9 +95,9 @@ class Fit(Solved):
 
     def interval(self, name: str, level: float = 0.95) -> tuple[float, float]:
         """Profile interval of an estimate, of "N_opt" (the peak's load) or of "X_max" (the highest
-        throughput at any N >= 1). An end at infinity: the data do not bound it. NaN: no points to
-        spare. Raises ValueError for what the law lacks, and for an X_max that hangs on two
-        estimates none of which is a scale.
+        throughput at any N >= 1). An end is infinite if the data do not bound it, and NaN without
+        points to spare. Raises ValueError for what the law lacks, and for an X_max that follows
+        from two estimates none of which is a scale.
         """
         movers = _profile.movers(self, name)
         if len(movers) == 1:  # what follows one estimate alone, and may go up and down with it
@@ -118,19 +117,19 @@ class Fit(Solved):
         """
         if level not in self._estimates:
             stderr = dict(zip(self.inner, np.sqrt(np.diag(self.covariance)), strict=True))
-            found = {}
+            estimates = {}
             for name in self.free:
                 low, high = self.interval(name, level)
                 open_ = np.isinf(high) or (low, high) == quantity(name)[3:] or self._flat
                 identified = bool(name not in self.at_bound and not open_)
                 error = float(stderr.get(name, np.nan))
-                found[name] = Estimate(self.estimate[name], error, low, high, identified)
-            self._estimates[level] = found
+                estimates[name] = Estimate(self.estimate[name], error, low, high, identified)
+            self._estimates[level] = estimates
         return dict(self._estimates[level])
 
     @cached_property
     def _estimates(self) -> dict[float, dict[str, Estimate]]:
-        """Those that were asked for already, by level: intervals are most of a fit's work."""
+        """The `estimates` so far, by level: their intervals are most of the work of a fit."""
         return {}
 
     def table(self, level: float = 0.95) -> "pd.DataFrame":
@@ -140,34 +139,36 @@ class Fit(Solved):
         rows = {name: e._asdict() for name, e in self.estimates(level).items()}
         return pd.DataFrame.from_dict(rows, orient="index")
 
+    def _loads(self, what: str, N: Any) -> np.ndarray:
+        """The loads at which `what` is computed. Raises ValueError unless they are positive."""
+        N = np.atleast_1d(np.asarray(N, dtype=float))
+        if not (N > 0).all():
+            raise ValueError(f"{what}: {self.law.quantities[0]} must be positive")
+        self.without_columns(what)
+        return N
+
     def curve(self, N, level: float = 0.95) -> "pd.DataFrame":
         """The curve with the profile interval for its true height (low, high); one row per N."""
         import pandas as pd
 
-        N = np.atleast_1d(np.asarray(N, dtype=float))
-        if not (N > 0).all():
-            raise ValueError(f"curve: {self.law.quantities[0]} must be positive")
-        self.without_columns("curve")
+        N = self._loads("curve", N)
         low, high = _profile.interval(self, _profile.height(self, N), level)
         return pd.DataFrame({"N": N, "value": self.at(N), "low": low, "high": high})
 
     def predict(self, N, level: float = 0.95, weight: Any = None) -> "pd.DataFrame":
         """The curve with the interval for a new measurement (low, high); one row per N.
 
-        The error of a new measurement is that of the points fitted. With weights of your own, give
-        those of the new points; without them there is no interval (NaN). The interval holds the
-        measurements that could be added to the points fitted at a cost below the F threshold, which
-        is exact for a straight line. Never below zero.
+        The error of a new measurement is that of the fitted points. If the weights of these were
+        given as an array, give the `weight` of each new point, or there is no interval (NaN). The
+        interval holds the measurements that could be added to the fitted points at a cost below the
+        F threshold, which is exact for a straight line. It never goes below zero.
 
         Of more than `MANY` loads, the intervals of as many are searched for, and those between
-        follow by interpolation, unless you gave weights.
+        follow by interpolation, unless weights were given.
         """
         import pandas as pd
 
-        N = np.atleast_1d(np.asarray(N, dtype=float))
-        if not (N > 0).all():
-            raise ValueError(f"predict: {self.law.quantities[0]} must be positive")
-        self.without_columns("predict")
+        N = self._loads("predict", N)
         at, place = np.unique(N, return_inverse=True)
         many = int(np.clip(10**5 // len(self.folded[0]), 20, MANY))
         if weight is not None:
@@ -205,10 +206,10 @@ class Fit(Solved):
         """The load at which the curve first reaches `X`, and its interval (low, high).
 
         The load is infinite if the curve never gets there. The interval holds the loads at which
-        `X` lies in the interval of the curve on its way up: low is infinite if these data deny
-        `X` at any load, high if they do not promise it. NaN: no points to spare. Searched from one
-        (or the first load, where that is less) to a thousand times the last. Raises ValueError
-        unless `X` is positive and finite.
+        `X` lies in the interval of the curve on its way up: low is infinite if the data exclude `X`
+        at every load, high if they do not ensure it at any. Both are NaN without points to spare.
+        Loads are searched from 1, or the first load if that is smaller, to a thousand times the
+        last. Raises ValueError unless `X` is positive and finite.
         """
         if not 0 < X < np.inf:
             raise ValueError(f"load_for: X is {X}, expected a positive number")
@@ -220,19 +221,19 @@ class Fit(Solved):
         """Root mean square error of each point predicted from the others; NaN unless n > p + 2."""
         n = len(self.N)
         loads, counts = np.unique(self.N, return_counts=True)
-        left = len(loads) - (counts == 1).any()  # different loads without a lonely one
-        if n <= len(self.free) + 2 or left < len(self.free):
+        remaining = len(loads) - (counts == 1).any()  # without a point that is alone at its load
+        if n <= len(self.free) + 2 or remaining < len(self.free):
             return np.nan
-        # Of many points, those that hardly move the curve are left out by their leverage.
+        # Of many points, the error of those that hardly move the curve follows from their leverage.
         leverage = np.sum(np.linalg.qr(self._slopes)[0] ** 2, axis=1) if n > 200 else np.ones(n)
         errors = self.residuals / np.where(leverage < 0.05, 1 - leverage, 1.0)
-        out = np.flatnonzero(leverage >= 0.05)
-        times = np.ones((len(out), n))
-        times[np.arange(len(out)), out] = 0
-        found = refit(self, np.tile(self.X, (len(out), 1)), times)
-        values = {name: found[:, i] for i, name in enumerate(self.free)}
-        values |= {n: v[out] for n, v in self.known.items() if np.ndim(v)}
-        errors[out] = self.X[out] - self.at(self.N[out], **values)
+        omitted = np.flatnonzero(leverage >= 0.05)
+        times = np.ones((len(omitted), n))
+        times[np.arange(len(omitted)), omitted] = 0
+        estimates = refit(self, np.tile(self.X, (len(omitted), 1)), times)
+        values = dict(zip(self.free, estimates.T, strict=True))
+        values |= {n: v[omitted] for n, v in self.known.items() if np.ndim(v)}
+        errors[omitted] = self.X[omitted] - self.at(self.N[omitted], **values)
         return float(np.sqrt(np.mean(errors**2)))
 
     @cached_property
@@ -243,37 +244,30 @@ class Fit(Solved):
         return J * np.sqrt(self.w)[:, None]
 
     @cached_property
-    def _scale(self) -> np.ndarray:
-        """The size of the slopes; no square is taken of what is large."""
-        most = np.abs(self._slopes).max(axis=0)
-        return most * np.linalg.norm(self._slopes / np.where(most > 0, most, 1.0), axis=0)
-
-    @cached_property
     def _flat(self) -> bool:
-        """Whether the points leave a combination of the estimates open."""
-        J, scale = self._slopes, self._scale
-        return not (scale > 0).all() or np.linalg.matrix_rank(J / scale) < len(scale)
+        """Whether some combination of the estimates moves none of the points."""
+        scale = np.abs(self._slopes).max(axis=0)
+        return not (scale > 0).all() or np.linalg.matrix_rank(self._slopes / scale) < len(scale)
 
     @cached_property
     def covariance(self) -> np.ndarray:
-        """Of the `inner` estimates; infinite where the points leave a direction flat."""
-        J = self._slopes
+        """Of the `inner` estimates; infinite where the points leave a combination of them open."""
         if self._flat:
-            return np.full((J.shape[1],) * 2, np.inf)
-        scale = self._scale
-        R = np.linalg.qr(J / scale, mode="r")
-        half = np.linalg.solve(R, np.eye(len(R))) / scale[:, None]
+            return np.full((len(self.inner),) * 2, np.inf)
+        scale = np.abs(self._slopes).max(axis=0)  # so that no square is taken of what is large
+        R = np.linalg.qr(self._slopes / scale, mode="r")
+        half = np.linalg.inv(R) / scale[:, None]
         return self.variance * half @ half.T
 
 
 def refit(base: Fit, X: np.ndarray, times: Any = 1.0) -> np.ndarray:
-    """Estimates for other X at the same loads, one row a row of `X`, searched from `base`'s on.
-
-    `times` is how often each measurement counts.
+    """Estimates for other X at the same loads, a row for each row of `X`, searched from those of
+    `base` on. `times` is how often each measurement counts.
     """
     law, unit = base.law, unit_of(base.law, base.X)
     X, known, start = X / unit, in_unit(law, base.given, unit), in_unit(law, base.estimate, unit)
     w = times * base.times * (X**-2.0 if base.weights == "relative" else 1.0)
     batch = Batch(law, base.free, known, X, w, base.log)
-    found = solve(batch, np.array([start[n] for n in base.free])).estimate
-    return found * [unit if law.is_scale(n) else 1.0 for n in base.free]
+    estimate = solve(batch, np.array([start[n] for n in base.free])).estimate
+    scale = scale_of(law, law.quantities[1:])
+    return estimate * [unit if n == scale else 1.0 for n in base.free]

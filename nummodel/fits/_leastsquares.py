@@ -160,10 +160,10 @@ def search(problem: Problem, start: Mapping[str, float] | None = None) -> dict[s
     X, known = problem.X / unit, in_unit(law, problem.given, unit)
     batch = Batch(law, free, known, X[None], problem.w, problem.log)
     if start is None:
-        found = descend(batch, axes(law, free, known, X), count=4)
+        solution = descend(batch, axes(law, free, problem.N, X), count=4)
     else:
-        found = solve(batch, np.array([in_unit(law, start, unit)[n] for n in free]))
-    values, rss = found.estimate[0], found.rss[0]
+        solution = solve(batch, np.array([in_unit(law, start, unit)[n] for n in free]))
+    values, rss = solution.estimate[0], solution.rss[0]
     if not np.isfinite(rss):
         raise ValueError(f"no allowed values of {', '.join(free)} give finite {law.result}")
     # What differs from a bound by rounding alone is on it.
@@ -182,20 +182,20 @@ def search(problem: Problem, start: Mapping[str, float] | None = None) -> dict[s
 
 
 def unit_of(law: Formula, X: np.ndarray) -> float:
-    """What X is measured in for a search, so that its unit makes no difference: its size, if the
-    law has a factor that can take it.
+    """The unit of X for a search, so that its own unit makes no difference: its size, if the law
+    has a scale that can take the unit.
     """
     return np.abs(X).max() if scale_of(law, law.quantities[1:]) else 1.0
 
 
 def in_unit(law: Formula, values: Mapping[str, Any], unit: float) -> dict[str, Any]:
-    """Values of a law's quantities when X is measured in units of `unit`."""
-    scales = [n for n in law.quantities[1:] if law.is_scale(n)]
-    return {n: v / unit if n in scales else v for n, v in values.items()}
+    """Values of the quantities of a law when X is measured in units of `unit`."""
+    scale = scale_of(law, law.quantities[1:])
+    return {n: v / unit if n == scale else v for n, v in values.items()}
 
 
 def scale_of(law: Formula, free: tuple[str, ...]) -> str | None:
-    """The first of the free quantities that the law is a multiple of."""
+    """The first of the quantities `free` that the law is a multiple of."""
     return next((n for n in free if law.is_scale(n)), None)
 
 
@@ -223,41 +223,28 @@ def descend(
 
 
 def axes(
-    law: Formula, free: tuple[str, ...], given: Mapping[str, Any], X: np.ndarray
+    law: Formula, free: tuple[str, ...], N: np.ndarray, X: np.ndarray
 ) -> dict[str, np.ndarray]:
-    """Values of each free quantity from which a search may begin, by half decades: from what moves
-    none of the points by more than a thousandth to what moves each of them a thousandfold; and both
-    ends of its range. Where slopes do not tell, a thousandth to the thousandfold of what was
-    measured in that unit.
+    """Values of each free quantity from which a search may begin: from a thousandth to a
+    thousandfold of its sizes, by half decades, and both ends of its range.
     """
-    values = {n: np.ones(1) if law.is_scale(n) else np.float64(quantity(n).low) for n in free}
-    with np.errstate(all="ignore"):
-        value, *slopes = law.jet(free)(**dict(given) | values)
-        relative = {n: np.abs(slope / value) for n, slope in zip(free, slopes, strict=True)}
-    found = {}
-    for name, slope in relative.items():
+    values = {}
+    for name in free:
         low, high = quantity(name)[3:]
-        moved = slope[np.isfinite(slope) & (slope > 0)]
-        if not len(moved) or law.is_scale(name):  # as where a curve vanishes there
-            moved = 1 / _sizes(law, name, given[law.quantities[0]], X)
-        first, last = 1e-3 / moved.max(), min(1e3 / moved.min(), high - low)
+        sizes = _sizes(law, name, N, X)
+        first, last = 1e-3 * sizes.min(), min(1e3 * sizes.max(), high - low)
         count = np.clip(round(2 * np.log10(last / first)), 1, 60)  # loads may span any decades
         steps = np.geomspace(first, last, 1 + count)
         mirrored = high - steps[(steps >= 1e-3 * last) & (steps < last / 2)]
         ends = mirrored if high < np.inf else []
-        found[name] = np.sort(np.concatenate([[low], low + steps, ends]))
-    return found
-
-
-def mesh(axes: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The points of the mesh with these axes, in one row each."""
-    points = np.meshgrid(*axes.values(), indexing="ij")
-    return {n: p.ravel() for n, p in zip(axes, points, strict=True)}
+        values[name] = np.sort(np.concatenate([[low], low + steps, ends]))
+    return values
 
 
 def _sizes(law: Formula, name: str, N: np.ndarray, X: np.ndarray) -> np.ndarray:
-    """What a quantity is to be compared with, by its unit: the load, the result, the reciprocal of
-    one of them. What has another unit, or none, bends the curve with the load or with its square.
+    """What a quantity may be compared with, by its unit: the results, the loads, or the reciprocals
+    of one of them. A quantity of another unit, or of none, bends the curve with the load, or with
+    its square.
     """
     unit = quantity(name).unit
     for other, measured in ((law.result, X), (law.quantities[0], N)):
@@ -266,6 +253,12 @@ def _sizes(law: Formula, name: str, N: np.ndarray, X: np.ndarray) -> np.ndarray:
             sizes = np.abs(measured[measured != 0])
             return sizes if unit == theirs else 1 / sizes
     return np.array([1.0, N.max() ** -2.0])
+
+
+def mesh(axes: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The points of the mesh with these axes, in one row each."""
+    points = np.meshgrid(*axes.values(), indexing="ij")
+    return {n: p.ravel() for n, p in zip(axes, points, strict=True)}
 
 
 def _cheapest(batch: Batch, axes: Mapping[str, np.ndarray], count: int) -> np.ndarray:
@@ -306,11 +299,11 @@ def _cheapest(batch: Batch, axes: Mapping[str, np.ndarray], count: int) -> np.nd
     rss = np.where(np.isfinite(rss), rss, np.inf)
     valley = _valleys(rss.reshape(-1, *shape)).reshape(rss.shape)
     best = np.argsort(np.where(valley, rss, np.inf), axis=1)[:, :count]
-    found = {n: p[best] for n, p in points.items()}
+    start = {n: p[best] for n, p in points.items()}
     if scale:
         sizes = np.concatenate([size for _, size in parts], axis=1)
-        found[scale] = np.take_along_axis(sizes, best, axis=1)
-    return np.array([found[n] for n in free]).transpose(1, 2, 0)
+        start[scale] = np.take_along_axis(sizes, best, axis=1)
+    return np.array([start[n] for n in free]).transpose(1, 2, 0)
 
 
 def _valleys(height: np.ndarray) -> np.ndarray:

@@ -150,7 +150,7 @@ def problem(law: Formula, data, weights, resolution, times, known) -> Problem:
     for n in known:
         if n not in law.quantities[1:]:
             expected = f"expected one of: {', '.join(law.quantities[1:])}"
-            raise ValueError(f"fit: {law.__name__} has no {n!r}, {expected}")  # type: ignore[attr-defined]
+            raise ValueError(f"fit: {law.__name__} has no {n!r}, {expected}")
         if n in columns:
             raise ValueError(f"fit: {n} is a column and known, expected one of the two")
     several = {"weights": weights, "times": times, "resolution": resolution} | known

@@ -1,7 +1,7 @@
-"""Profile-likelihood intervals of whatever can be asked of a fit, within bounds.
+"""Profile-likelihood intervals of estimates and of what follows from them, within bounds.
 
-The quantity asked for is made an argument of the law, in place of another one (`_reparametrised`).
-Its cost at a value is what the residual sum of squares rises by if the quantity is held there and
+The law takes the quantity of interest as an argument in place of another one (`_reparametrised`).
+The cost of a value is the rise of the residual sum of squares when the quantity is held there and
 the others are fitted. The interval holds the values whose cost is below the F threshold (Bates and
 Watts 1988, chapter 6).
 """
@@ -27,13 +27,13 @@ EXACT = 1e12
 
 
 class Target(NamedTuple):
-    """The quantity `name` whose intervals are asked for, and the `law` that has it as an argument.
+    """A quantity of interest, `name`, and the `law` that has it as an argument.
 
-    `value` is its estimate, for each of the `loads` if it has loads. `free` are the quantities that
-    are fitted while it is held; one of them is the square root of the quantity `rooted`, if that is
-    named. A target with a `weight` for each load is no argument of the law: it is one more
-    measurement. The cost is the least of those of the target and of its `alternatives`, which have
-    the quantity in place of another one.
+    `value` is its estimate, at each of the `loads` if it has loads. `free` are the quantities to
+    fit while it is held; one of them is the square root of the quantity `rooted`, if there is one.
+    A target with a `weight` at each load is no argument of the law, but one more measurement. The
+    cost is the least of those of the target and of its `alternatives`, whose laws have the quantity
+    in place of another one.
     """
 
     name: str
@@ -59,7 +59,7 @@ def of(fit: Solved, name: str) -> Target:
         return _peak(fit)
     if name == "X_max":
         return _ceiling(fit)
-    raise ValueError(f"{fit.law.__name__} has no {name}")  # type: ignore[attr-defined]
+    raise ValueError(f"{fit.law.__name__} has no {name}")
 
 
 def height(fit: Solved, N: np.ndarray) -> Target:
@@ -110,7 +110,7 @@ def highest(fit: Solved) -> Formula:
     """The formula of "X_max". Raises ValueError for what a law lacks, or algebra does not find."""
     from nummodel.models import scaling
 
-    law, by_search = fit.law.__name__, top(fit)[1]  # type: ignore[attr-defined]
+    law, by_search = fit.law.__name__, top(fit)[1]
     ceiling = scaling.ceiling(fit.law)
     by_algebra = ceiling.at(fit.values)
     if not np.isclose(by_algebra, by_search, rtol=1e-6) and not np.isnan(by_algebra):
@@ -126,7 +126,7 @@ def _peak(fit: Solved) -> Target:
     """
     N, targets = peak(fit), []
     names = shapes(fit)
-    points = mesh(axes(fit.law, fit.free, fit.given, fit.X))
+    points = mesh(axes(fit.law, fit.free, fit.N, fit.X))
     for name in reversed(names):
         law, rest = by_peak(fit.law, name), _without(fit.free, name)
         targets.append(Target("N_opt", law, rest, np.array([N if N > 1 else 0.5])))
@@ -136,9 +136,10 @@ def _peak(fit: Solved) -> Target:
             break
     if 1 < N < np.inf:  # what makes the peak there has to be what was estimated
         at = fit.values | {"N": N}
-        ratios = [level(fit.law, n, at) / fit.estimate[n] for n in names[-len(targets) :]]
+        inner = [n for n in names[-len(targets) :] if n not in fit.at_bound]
+        ratios = [level(fit.law, n, at) / fit.estimate[n] for n in inner]
         if not np.allclose(ratios, 1, rtol=0.05):  # far out, rounding hides where the slope is 0
-            raise ValueError(f"N_opt of {fit.law.__name__} has no interval: several peaks")  # type: ignore[attr-defined]
+            raise ValueError(f"N_opt of {fit.law.__name__} has no interval: several peaks")
     return targets[0]._replace(alternatives=tuple(targets[1:]))
 
 
@@ -151,9 +152,8 @@ def cost(
 ) -> np.ndarray:
     """F with 1 and `fit.dof` degrees of freedom, of holding row `row` of a target at `value`.
 
-    What two quantities bend in two ways may have several minima: they are searched for from the
-    estimates and, if `everywhere` and the fit was not told where to begin, from the best points of
-    a coarse mesh.
+    The sum of squares may have several minima. They are searched for from the estimates and, if
+    `everywhere` and the fit itself had no start, from the best points of a coarse mesh.
     """
     N, X, w, within = fit.folded
     step = max(1, 10**5 // len(X))  # so that what is computed at a time stays small
@@ -184,10 +184,9 @@ def squares(
     here = np.array([np.broadcast_to(start[n], len(X)) for n in target.free]).T
     if everywhere:
         loads = fit.N if target.loads is None else np.append(fit.N, target.loads)
-        given = fit.given | {fit.law.quantities[0]: loads}
-        points = target.values(axes(fit.law, fit.free, given, fit.X))
+        points = target.values(axes(fit.law, fit.free, loads, fit.X))
     batch = Batch(target.law, target.free, held, X, w, fit.log)
-    rss = descend(batch, points, TRIES, here.reshape(len(X), -1), 1e-7).rss
+    rss = descend(batch, points, TRIES, here.reshape(len(X), len(target.free)), 1e-7).rss
     others = [squares(fit, t, held, X, w, start, everywhere) for t in target.alternatives]
     return np.min([rss, *others], axis=0)
 
@@ -207,7 +206,7 @@ def quantile(level: float, dof: int) -> float:
 def interval(fit: Solved, target: Target, level: float) -> tuple[np.ndarray, np.ndarray]:
     """Lower and upper ends, one a row of the target; NaN without points to spare or a weight.
 
-    A cost that never reaches the threshold before the bound of the range has its end there, which
+    A cost that does not reach the threshold before the bound of the range has its end there, which
     may be infinity.
     """
     t, count = quantile(level, fit.dof), len(target.value)
@@ -216,58 +215,64 @@ def interval(fit: Solved, target: Target, level: float) -> tuple[np.ndarray, np.
         return np.full(count, np.nan), np.full(count, np.nan)
     low, high = quantity(target.name)[3:]
     size = {"X": fit.X.max(), "N": fit.N.max()}.get(target.name[0], 1.0)
-    infinite = FAR * np.maximum(np.where(np.isfinite(target.value), target.value, 0.0), size)
-    far = np.minimum(infinite, high)
+    far = FAR * np.maximum(np.where(np.isfinite(target.value), target.value, 0.0), size)
+    far = np.minimum(far, high)
+    lowest = np.full(count, low or (target.name in RECIPROCAL) * size / FAR)
+    lower, upper = _ends(fit, target, t, np.clip(target.value, low, far), lowest, far)
+    return np.where(lower == lowest, low, lower), np.where(upper == far, high, upper)
+
+
+def _ends(fit: Solved, target: Target, t: float, value, lowest, far) -> np.ndarray:
+    """The ends of the intervals: from the estimates `value` down to `lowest` and up to `far`, the
+    first values whose cost is t^2; `lowest` or `far` itself if there is none.
+    """
+    from scipy.optimize.elementwise import find_root
 
     def turned(value):
         """From a value of the target to what is searched for, and back."""
         return 1 / value if target.name in RECIPROCAL else value
 
-    with np.errstate(divide="ignore"):
-        limits = np.sort(turned(np.array([np.full(count, low), far])), axis=0)
-        smallest = turned(infinite) if target.name in RECIPROCAL else np.full(count, 1e-9)
-        ends = turned(_ends(fit, target, t, turned, limits, smallest))
-    lower, upper = np.clip(np.sort(ends, axis=0), low, high)
-    return lower, np.where(upper >= far * (1 - 1e-9), high, upper)
-
-
-def _ends(fit: Solved, target: Target, t: float, turned, limits, smallest) -> np.ndarray:
-    """The lower ends of all intervals, and the upper ends, of what is searched for: from the
-    estimates to the `limits`, by steps that are `smallest` at an estimate of zero.
-    """
-    count = len(target.value)
-    within = np.clip(target.value, *quantity(target.name)[3:])
-    moved = np.tile(within != target.value, 2)
-    near, smallest, limit = np.tile(turned(within), 2), np.tile(smallest, 2), limits.ravel()
-    side = np.repeat([-1, 1], count)
-    end = np.where(side * (limit - near) > 0, limit, near)
-    step = side * np.where(near == 0, smallest, 1e-3 * np.abs(near))
+    count, near, limit = len(value), np.tile(turned(value), 2), turned(np.append(lowest, far))
+    bounds = np.minimum(near, limit), np.maximum(near, limit)
+    step = np.select([near == turned(np.tile(far, 2)), near == 0], [near, 1e-9], 1e-3 * near)
+    end = limit.copy()
 
     def excess(value, row, everywhere=True):
         with np.errstate(divide="ignore", over="ignore"):
             F = cost(fit, target, turned(value), row.astype(int) % count, everywhere)
         return np.sqrt(np.nan_to_num(F, nan=1e300, posinf=1e300)) - t
 
-    rows = np.flatnonzero(end != near)
+    rows = np.flatnonzero(near != limit)
     for beyond in (partial(excess, everywhere=False), excess):
-        # An estimate beyond the range has been moved to its bound, which may be too far already.
-        far = rows[moved[rows]]
-        far = far[beyond(near[far], far) > 0] if len(far) else far
-        on = np.setdiff1d(rows, far)
-        end[far] = near[far]
-        end[on] = _outwards(beyond, on, near[on], step[on], limit[on], t)
+        inner, outer = near.copy(), np.clip(near + np.sign(limit - near) * step, *bounds)
+        end[rows] = limit[rows]
+        on, crossed = rows, rows[:0]
+        while len(on):
+            missing = beyond(outer[on], on)
+            crossed = np.append(crossed, on[missing > 0])
+            further = (missing <= 0) & (outer[on] != limit[on])
+            # Where the cost is a parabola, this factor leads just beyond the threshold.
+            factor = np.clip(1.02 * t / np.maximum(missing + t, 1e-9), 1.1, 30)[further]
+            on = on[further]
+            inner[on] = outer[on]
+            outer[on] += (factor - 1) * (outer - near)[on]
+            outer = np.clip(outer, *bounds)
+        if len(crossed):
+            brackets = inner[crossed], outer[crossed]
+            root = find_root(beyond, brackets, args=(crossed,), tolerances={"xrtol": 1e-10})
+            # An estimate out of range, moved to its bound, may be beyond the threshold already.
+            end[crossed] = np.where(root.success, root.x, inner[crossed])
         # Elsewhere than near the estimates a cheaper minimum may be, which has to be looked for.
-        rows = rows[end[rows] != limit[rows]]
-        rows = rows[excess(end[rows], rows) < -1e-6] if len(rows) and not fit.local else rows[:0]
-        if not len(rows):
+        if fit.local or not len(crossed):
             break
-    return np.abs(end).reshape(2, count)  # a negative zero has the wrong infinity as its reciprocal
+        rows = crossed[excess(end[crossed], crossed) < -1e-6]
+    return np.where(end == limit, np.append(lowest, far), turned(end)).reshape(2, count)
 
 
 def load(fit: Solved, X: float, level: float) -> np.ndarray:
-    """The load at which the curve first reaches `X`, and the ends of its interval: where `X` enters
-    the interval of the curve, and where it leaves it below. Looked for from the first load, or 1,
-    up to the peak or a thousand times the last load; infinite if not found there.
+    """The load at which the curve first reaches `X`, and the ends of its interval: the loads at
+    which the upper and the lower end of the curve's own interval reach `X`. Infinite for what does
+    not reach `X` between 1, or the first load, and a thousand times the last.
     """
     lowest, far = min(1.0, fit.N.min()), 1e3 * fit.N.max()
     highest = max(min(peak(fit), far), 2 * lowest)
@@ -291,43 +296,13 @@ def _first(function, low: float, high: float, enough: float = 0.0) -> float:
     from scipy.optimize.elementwise import find_minimum, find_root
 
     N = np.geomspace(low, high, 60)
-    found = function(N)
-    best = int(np.argmax(found))
-    if found[best] < enough and 0 < best < len(N) - 1:  # between two of these, perhaps
+    value = function(N)
+    best = int(np.argmax(value))
+    if value[best] < enough and 0 < best < len(N) - 1:  # between two of these, perhaps
         least = find_minimum(lambda N: -function(N), tuple(N[best - 1 : best + 2, None]))
-        N[best], found[best] = least.x[0], -least.f_x[0]
-    reached = np.flatnonzero(found >= enough)[:1]
+        N[best], value[best] = least.x[0], -least.f_x[0]
+    reached = np.flatnonzero(value >= enough)[:1]
     if not len(reached) or reached[0] == 0:
         return float(N[0]) if len(reached) else np.inf
     root = find_root(lambda N: function(N) - enough, (N[reached - 1], N[reached]))
     return float(root.x[0])
-
-
-def _outwards(excess, rows, near, step, limit, t: float) -> np.ndarray:
-    """Where `excess`, which is negative at each `near`, becomes zero on the way to its `limit`;
-    that, if it does not. Steps grow from `step` on.
-    """
-    from scipy.optimize.elementwise import find_root
-
-    end, inner, outer = limit.copy(), near.copy(), np.full(len(near), np.nan)
-    on = np.arange(len(near))
-    for _ in range(100):
-        if not len(on):
-            break
-        low, high = np.minimum(near, limit)[on], np.maximum(near, limit)[on]
-        tried = np.clip(near[on] + step[on], low, high)
-        missing = excess(tried, rows[on])
-        outer[on[missing > 0]] = tried[missing > 0]
-        # Where the cost were a parabola, this factor would end just beyond the threshold.
-        factor = np.clip(1.02 * t / np.maximum(missing + t, 1e-9), 1.1, 30)
-        further = (missing <= 0) & (tried != limit[on])
-        inner[on[further]] = tried[further]
-        step = step.copy()
-        step[on] *= factor
-        on = on[further]
-    found = np.flatnonzero(np.isfinite(outer))
-    if len(found):
-        ends = inner[found], outer[found]
-        root = find_root(excess, ends, args=(rows[found],), tolerances={"xrtol": 1e-10})
-        end[found] = np.where(root.success, root.x, outer[found])  # too far rather than too near
-    return end

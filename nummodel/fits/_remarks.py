@@ -1,5 +1,6 @@
 """What a reader of a fit must know, in sentences."""
 
+from contextlib import suppress
 from itertools import combinations
 
 import numpy as np
@@ -9,11 +10,11 @@ from nummodel.nomenclature import quantity, show
 
 #: Two estimates with a correlation above this are said to trade off.
 TRADING = 0.98
-#: So many standard errors may weights of 1/X^2 shift a curve. They have errors of their own, which
-#: shift it by about twice the variance of X; the more points, the larger is that beside a standard
-#: error. Up to here, simulated 95 % intervals hold 93.4 % or more; at twice that, 92 % or less.
+#: How many standard errors weights of 1/X^2 may shift a curve before a remark says so. They shift a
+#: curve by about twice the variance of X, which is more standard errors the more points there are.
+#: Up to this value, simulated 95 % intervals hold 93.4 % or more; at twice the value, 92 % or less.
 SHIFTED = 0.4
-#: What goes with every prediction beyond the last load of a fit. The curves have 1 to 512 threads;
+#: A warning for every prediction beyond the last load of a fit. The curves have 1 to 512 threads;
 #: they were fitted up to 16, 32, 64 or 128 threads with weights `log`, and predicted from there on.
 EXTRAPOLATION = (
     "predictions beyond the last load used are extrapolations: on 35 real curves (MySQL and "
@@ -24,12 +25,12 @@ EXTRAPOLATION = (
 
 
 def answer(fit: Fit, x: str = "N", y: str = "X", level: float = 0.95) -> str:
-    """Where throughput stops growing, in a sentence; `x` and `y` are what load and result are
-    called.
-    """
+    """Where throughput stops growing, in a sentence that calls the load `x` and the result `y`."""
 
     def between(name: str) -> str:
-        low, high = fit.interval(name, level)
+        low = high = np.nan
+        with suppress(ValueError):  # of several peaks, or one of which algebra finds nothing
+            low, high = fit.interval(name, level)
         if np.isnan(low):
             return ""
         ends = [None if np.isinf(end) else end for end in (low, high)]
@@ -52,38 +53,36 @@ def answer(fit: Fit, x: str = "N", y: str = "X", level: float = 0.95) -> str:
 
 
 def remarks(fit: Fit, level: float = 0.95) -> list[str]:
-    """Bounds, superlinear points, estimates that the data leave open or that trade off, and errors
-    too large for the weights.
+    """Sentences about bounds, superlinear points, estimates that the data do not determine or that
+    trade off, and errors that are too large for the weights.
     """
-    found = []
+    sentences = []
     if fit.dof == 0:
         enough = len(fit.free) + 1
-        found.append(f"no points to spare, so there are no errors: those take {enough} points")
-    found += [_on_bound(name, bound) for name, bound in fit.at_bound.items()]
-    per_load, first = fit.X / fit.N, fit.N.min() == fit.N
-    if "sigma" in fit.at_bound and per_load.max() > per_load[first].max():
+        sentences.append(f"no points to spare: standard errors and intervals need {enough} points")
+    for name, bound in fit.at_bound.items():
+        upper = bound == quantity(name).high
+        why = "X does not grow with N" if upper else "it is not evidenced by these data"
+        sentences.append(f"{name} is on its {'upper ' * upper}bound {bound:g}: {why}")
+    per_load = fit.X / fit.N
+    if "sigma" in fit.at_bound and per_load.max() > per_load[fit.N == fit.N.min()].max():
         more = "some points have more X per N than the first"
-        found.append(f"superlinear: sigma would be negative; {more}")
+        sentences.append(f"superlinear: sigma would be negative; {more}")
     if fit.dof > 0:
         for name, estimate in fit.estimates(level).items():
             if not estimate.identified and name not in fit.at_bound:
-                found.append(f"these data leave {name} open: its interval is its whole range")
+                why = "its interval is its whole range"
+                sentences.append(f"these data do not determine {name}: {why}")
     if fit.weights == "relative" and fit.dof > 0:
         shift = 2 * np.sqrt(fit.variance * len(fit.N) / max(len(fit.inner), 1))
         if shift > SHIFTED:
-            found.append(
+            sentences.append(
                 "relative weights favour the points that came out low: errors of "
                 f"{np.sqrt(fit.variance):.0%} put the curve about {2 * fit.variance:.1%} too low, "
                 f"which is {shift:.1f} standard errors with {len(fit.N)} points, so that intervals "
                 "hold the truth less often than they say; log weights do not"
             )
-    return found + _trading(fit)
-
-
-def _on_bound(name: str, bound: float) -> str:
-    if bound == quantity(name).high:
-        return f"{name} is on its upper bound {bound:g}: X does not grow with N"
-    return f"{name} is on its bound {bound:g}: it is not evidenced by these data"
+    return sentences + _trading(fit)
 
 
 def _trading(fit: Fit) -> list[str]:
@@ -92,10 +91,10 @@ def _trading(fit: Fit) -> list[str]:
     if not np.isfinite(fit.covariance).all() or not (stderr > 0).all():
         return []
     correlation = fit.covariance / stderr[:, None] / stderr
-    found = []
+    sentences = []
     for (i, one), (j, other) in combinations(enumerate(fit.inner), 2):
         r = correlation[i, j]
-        way = "more of one is less of the other" if r < 0 else "they rise together"
         if abs(r) > TRADING:
-            found.append(f"{one} and {other} trade off (correlation {r:+.2f}): {way}")
-    return found
+            how = "more of one is less of the other" if r < 0 else "they rise together"
+            sentences.append(f"{one} and {other} trade off (correlation {r:+.2f}): {how}")
+    return sentences

@@ -65,14 +65,14 @@ def sample(
     import pandas as pd
 
     allowed, size = _Set(ranges, condition), count("size", size)
-    rng, parts, found = np.random.default_rng(seed), [], 0
+    rng, parts, members = np.random.default_rng(seed), [], 0
     for _ in range(MOST // BATCH):
         points = rng.uniform(allowed.low, allowed.high, (BATCH, len(ranges)))
         parts.append(points[allowed.met(points)])
-        found += len(parts[-1])
-        if found >= size:
+        members += len(parts[-1])
+        if members >= size:
             break
-    if not found:
+    if not members:
         raise ValueError(f"condition: none of {MOST:,} points meets it, expected some to")
     return pd.DataFrame(np.vstack(parts), columns=list(ranges))
 

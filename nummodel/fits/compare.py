@@ -87,8 +87,8 @@ def choose(fits: Mapping[str, "Fit"]) -> tuple[str | None, str]:
         return next(iter(fits)), "the only law fitted"
     scores = {name: score for name, f in fits.items() if np.isfinite(score := aicc(f))}
     if len(scores) < 2:
-        few = "too few points to compare laws: AICc needs three more than a law has estimates"
-        return None, few
+        expected = "AICc needs three more than a law has estimates"
+        return None, f"too few points to compare laws: {expected}"
     rejected: dict[str, str] = {}
     pairs = [pair for pair in NESTED if set(pair) <= set(scores)]
     tests = {(small, large): nested(fits[small], fits[large]) for small, large in pairs}

@@ -1,8 +1,8 @@
-"""Joint fits: several measured columns, each by a law of its own, that share quantities.
+"""Joint fits: several measured columns, each with a law of its own, that share quantities.
 
-Two columns may identify together what neither does alone, as the spinning of a lock and what it
-costs. The laws are put side by side as one, so that the fit, its intervals and whatever else is
-asked of it are those of `fit`.
+Two columns may determine together what neither determines alone, such as how often a lock spins and
+what a spin costs. The laws become the cases of one law, so that the estimates, the intervals and
+the rest are those of `fit`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,13 +24,12 @@ class Part(NamedTuple):
     error: float = 1.0
 
     def column(self, name: str) -> np.ndarray:
-        """What was measured of a quantity. Raises ValueError for what is no column of its own."""
+        """The measurements of a quantity. Raises ValueError without a column of its own for it."""
         if name not in self.data:
             raise ValueError(f"joint fit: no column {name} among {', '.join(self.data)}")
-        load = self.law.quantities[0]
-        values = np.asarray(self.data[name], dtype=float)
-        if values.ndim != 1 or len(values) != np.size(self.data[load]):
-            count = np.size(self.data[load])
+        load, values = self.law.quantities[0], np.asarray(self.data[name], dtype=float)
+        count = np.size(self.data[load])
+        if values.shape != (count,):
             raise ValueError(
                 f"joint fit: {values.size} {name} and {count} {load}, expected as many"
             )
@@ -38,11 +37,12 @@ class Part(NamedTuple):
 
 
 def fit(parts: Sequence[Part], start: Mapping[str, float], **known: float) -> Fit:
-    """Estimate the quantities that the laws of `parts` have, together, and that are not `known`.
+    """Estimate all quantities of the laws of `parts` that are neither columns nor `known`.
 
-    Each law takes its load, its result and whatever else was measured of it from its own columns.
-    Residuals are those of logarithms, divided by the error of the part: only the ratios of errors
-    matter, for their size is estimated. The search begins at `start`, which names every estimate.
+    Each law takes its load, its result and its other measured quantities from its own columns.
+    Residuals are those of logarithms, divided by the error of the part. Only the ratios of these
+    errors matter, since the size of errors is estimated. The search begins at `start`, which names
+    every estimate.
 
     The values of one law are then `law.at(result.values | {"N": ...})`; the residuals come in the
     order of the parts, each in the unit of its result. Raises ValueError for no parts, laws of
@@ -63,7 +63,7 @@ def fit(parts: Sequence[Part], start: Mapping[str, float], **known: float) -> Fi
     law = _beside(tuple(part.law for part in parts))
     sizes = [len(part.column(loads[0])) for part in parts]
     measured = [n for n in law.quantities if any(n in part.data for part in parts)]
-    # What is a column of one law and not of another, which then has no such quantity, is ones.
+    # The column of a quantity has ones for the parts whose law has no such quantity.
     data = {
         n: np.concatenate(
             [p.column(n) if n in p.data else np.ones(m) for p, m in zip(parts, sizes, strict=True)]

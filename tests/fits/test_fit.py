@@ -353,6 +353,27 @@ def test_a_law_without_a_factor_is_fitted_in_any_unit(weights, unit):
     assert np.array(list(result.estimate.values())) / unit == pytest.approx(theirs, rel=1e-6)
 
 
+@formula("X")
+def two_factors(N, X1, S, sigma):
+    return X1 * S * N / (1 + sigma * (N - 1))
+
+
+@formula("X")
+def of_the_load(N, R, Z):
+    """A multiple of its load, and of no other quantity."""
+    return N / (R + Z)
+
+
+def test_a_law_may_be_a_multiple_of_several_quantities():
+    """Exact points give the estimates back; of two free factors only the product is determined."""
+    X = two_factors(N=N7, X1=100.0, S=0.5, sigma=0.1)
+    for known in ({"S": 0.5}, {}):
+        result = fit(two_factors, {"N": N7, "X": X}, **known)
+        assert result.values["X1"] * result.values["S"] == pytest.approx(50)
+        assert result.estimate["sigma"] == pytest.approx(0.1)
+    assert fit(of_the_load, {"N": N7, "X": N7 / 5}, Z=3.0).estimate["R"] == pytest.approx(2)
+
+
 def test_what_was_measured_besides_is_taken_from_its_column():
     """Demands differ from run to run, and are known; exact answers, by least squares of a line."""
     N, D = np.array([1.0, 2, 4, 8]), np.array([0.1, 0.2, 0.1, 0.3])

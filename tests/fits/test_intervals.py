@@ -8,6 +8,7 @@ from reference import CASES, points
 from scipy.stats import f as F
 
 from nummodel.fits import _profile, bootstrap, compare, fit, remarks
+from nummodel.fits._bootstrap import resamples
 from nummodel.formula import formula
 from nummodel.models.scaling import LAWS
 from nummodel.records import data
@@ -433,11 +434,8 @@ def test_errors_are_not_taken_to_be_smaller_than_rounding():
 @pytest.mark.parametrize("weights", ["absolute", "relative", "log"])
 @pytest.mark.parametrize("kind", ["parametric", "residual"])
 def test_bootstrap_refits_are_the_single_fits(kind, weights):
-    from nummodel.fits import _bootstrap as room
-
     base = fit(LAWS["usl"], simulated(11, noise=0.03), weights)
-    draw = {"parametric": room._parametric, "residual": room._residual}[kind]
-    X, _ = draw(base, 60, np.random.default_rng(4))
+    X, _ = resamples(base, kind, 60, seed=4)
     found = bootstrap(base, kind, 60, seed=4)
     for x, row in zip(X, found.to_numpy(), strict=True):
         alone = fit(LAWS["usl"], {"N": N7, "X": x}, weights)
@@ -610,6 +608,38 @@ def test_a_law_of_ones_own_has_its_true_peak(law, kappa_of, seed):
     assert low < load < N_opt and result.at(load) == pytest.approx(0.9 * X_max)
     with pytest.raises(ValueError, match="algebra finds"):
         result.interval("X_max")
+
+
+@formula("X")
+def in_pairs_and_threes(N, X1, sigma, kappa, cold):
+    return X1 * N / (1 + sigma * (N - 1) + N * (N - 1) * (kappa + cold * (N - 2)))
+
+
+def test_a_peak_that_a_quantity_on_its_bound_might_make():
+    """The peak of the USL, where its fit is that of the larger law as well; one degree of freedom
+    less makes the interval wider.
+    """
+    one = fit(LAWS["usl"], simulated(0, kappa=2e-3), "log")
+    other = fit(in_pairs_and_threes, simulated(0, kappa=2e-3), "log")
+    assert other.at_bound == {"cold": 0.0} and other.peak() == pytest.approx(one.peak())
+    (low, high), (less, more) = one.interval("N_opt"), other.interval("N_opt")
+    assert less < low < high < more
+
+
+@formula("X")
+def parabola(N, X1, kappa):
+    return X1 * (N - kappa * N**2)
+
+
+@pytest.mark.parametrize("kappa", [0.02, 0.06])
+def test_a_law_that_falls_below_zero_has_a_peak(kappa):
+    """It is at 1/(2 kappa), also beyond the last load, and so are the ends of its interval."""
+    N = np.array([1.0, 2, 3, 4, 6, 8, 10, 12])
+    noise = np.exp(0.03 * np.random.default_rng(3).standard_normal(8))
+    result = fit(parabola, {"N": N, "X": parabola(N, 100.0, kappa) * noise})
+    assert result.peak()[0] == pytest.approx(0.5 / result.estimate["kappa"])
+    low, high = result.interval("kappa")
+    assert result.interval("N_opt") == pytest.approx((0.5 / high, 0.5 / low))
 
 
 @pytest.mark.parametrize("sigma, top", [(0.3, 30), (0.7, 4)])
