@@ -7,6 +7,7 @@ exit code that is not 0, 1 or 2 (130 after a signal), a refusal of several lines
 """
 
 import argparse
+import csv
 import json
 import os
 import resource
@@ -121,6 +122,12 @@ def writers(attack: Attack) -> None:
         attack.expect(f"parts left: {hidden}", not hidden)
 
 
+def errors(output: Path) -> list[str]:
+    """What made runs of a report fail."""
+    with open(output / "results.csv", newline="") as file:
+        return [row["error"][:300] for row in csv.DictReader(file) if row["error"]]
+
+
 def kills(attack: Attack) -> None:
     """A sweep that is killed thirty times ends as one that is not."""
     path = attack.notebook("long", "import time; time.sleep(0.3)", RECORD)
@@ -135,7 +142,8 @@ def kills(attack: Attack) -> None:
             nbformat.read(whole, as_version=4)
     attack.finish("after the kills", attack.start(*sweep, "out"), allowed=120)
     texts = [(attack.folder / name / "claims.json").read_text() for name in ("out", "undisturbed")]
-    attack.expect("claims after the kills", texts[0] == texts[1])
+    failed = [error for name in ("out", "undisturbed") for error in errors(attack.folder / name)]
+    attack.expect(f"claims after the kills: {failed}", texts[0] == texts[1])
 
 
 def signals(attack: Attack) -> None:

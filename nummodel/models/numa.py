@@ -104,13 +104,15 @@ class Mix(NamedTuple):
 
 
 def mix(access, copies) -> Mix:
-    """The shares of accesses that are remote, from who accesses what and where it is.
+    """The shares of accesses that are remote: of all nodes together, and of each node.
 
     `access[i, j]` is how often node i accesses item j, in any unit; `copies[j, k]` is the share of
-    item j that node k holds. These shares add up to one, or to more if the item is replicated. For
-    what it does not hold, a node goes to the nodes that do, in proportion to their shares.
+    item j that node k holds. The shares of an item add up to one, or to more if the item is
+    replicated. A node finds the part of an item that it does not hold at the other nodes, in
+    proportion to their shares.
 
-    From all of q nodes, (q - 1)/q of the accesses are remote, be the data striped or in one place:
+    If all of q nodes access all data alike, (q - 1)/q of the accesses are remote, whether the data
+    are striped or in one place:
 
     >>> [round(mix(np.ones((q, 1)), [striped(q)]).f_remote, 3) for q in (1, 2, 4, 8)]
     [0.0, 0.5, 0.75, 0.875]

@@ -73,7 +73,8 @@ def interactive_response(N, X, Z):
 
 @formula("N_sat", _demands)
 def saturation(D, D_max, Z):
-    """Population at which the asymptotes meet: with more customers some must wait, in any order.
+    """Population at which the two bounds of the throughput meet. With more customers than this,
+    some customers must wait, in whatever order they are served.
 
     >>> saturation(D=17.2, D_max=9.2, Z=120.0)
     14.91304347826087
