@@ -12,15 +12,29 @@ from nummodel.reports.runs import Run
 TIMEOUT = 600.0
 
 
+def prepare(warm: bool, execute: bool = True) -> None:
+    """Import what runs need, before threads do: of modules that import each other, a second thread
+    may get one that the first has half made. The server of kernels imports at the same time.
+    """
+    if execute:
+        from nummodel.reports import kernels
+
+        kernels.prepare(warm)
+        import papermill  # noqa: F401
+
+        from nummodel.reports import client  # noqa: F401
+    import nbconvert  # noqa: F401
+
+
 def carry_out(run: Run, timeout: float = TIMEOUT, warm: bool = True) -> Outcome:
     """Execute one notebook, up to the cell that fails, in at most `timeout` seconds. Where many are
     executed, a `warm` server makes their imports once.
     """
-    from nummodel.reports import kernels
-
-    kernels.prepare(warm)  # the server imports what kernels need, while this process imports these
+    prepare(warm)
     from nbclient.exceptions import CellExecutionError
     from papermill import execute_notebook
+
+    from nummodel.reports import kernels
 
     start, error = perf_counter(), ""
     notebook, key = read(run.notebook), run.key  # of what is executed, should it change meanwhile

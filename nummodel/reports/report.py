@@ -21,7 +21,7 @@ from time import sleep
 
 from nummodel.errors import InputError
 from nummodel.reports import files, pages
-from nummodel.reports.execution import TIMEOUT, carry_out
+from nummodel.reports.execution import TIMEOUT, carry_out, prepare
 from nummodel.reports.files import STAMP, write
 from nummodel.reports.notebook import read
 from nummodel.reports.progress import SUMMARIES, Progress, summarise
@@ -64,12 +64,12 @@ def make(
     unfinished = [run for run, outcome in outcomes.items() if outcome.unfinished]
     kinds = BOTH if execute else BOTH[:1]
     _refuse_unwritable(folder, [f"{run.name}.{kind}" for run in unfinished for kind in kinds])
-    stopped = Event()
+    stopped, warm = Event(), len(unfinished) > jobs
 
     def work(run: Run) -> Outcome:
         if not execute:
             return reuse_run(run, place)
-        outcome = carry_out(run, timeout, len(unfinished) > jobs)
+        outcome = carry_out(run, timeout, warm)
         if stopped.is_set():
             raise InterruptedError
         return keep(outcome, place)
@@ -78,7 +78,10 @@ def make(
         try:
             if unfinished:
                 doing = "executing" if execute else "making pages of"
-                _all(work, Progress(outcomes, folder, jobs, doing), jobs, stopped)
+                progress = Progress(outcomes, folder, jobs, doing)
+                progress.show()
+                prepare(warm, execute)
+                _all(work, progress, jobs, stopped)
         finally:
             outcomes = {run: _settled(outcome, place) for run, outcome in outcomes.items()}
             summarise(list(outcomes.values()), place)

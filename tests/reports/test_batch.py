@@ -370,6 +370,32 @@ def test_each_failure_is_told_and_the_others_finish(tmp_path):
     assert code == 1 and "4 executed: 2 of 6 runs were there already" in err
 
 
+IMPORTED = """
+import sys
+from pathlib import Path
+from nummodel.reports import report, runs
+from nummodel.reports.notebook import read
+from nummodel.reports.results import Outcome
+
+def carry_out(run, *_):
+    missing = {"papermill", "nbclient", "nbconvert"} - sys.modules.keys()
+    return Outcome(run, read(run.notebook), 0.0, ", ".join(missing))
+
+report.carry_out = carry_out
+print([o.error for o in report.make(runs.plan(["01", "02"]), Path(sys.argv[1]), jobs=2)])
+"""
+
+
+def test_libraries_are_imported_before_runs_share_them(tmp_path):
+    """Threads that import the same modules may get half-made ones: now and then a run failed with
+    an ImportError.
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", IMPORTED, tmp_path], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "['', '']\n"
+
+
 @pytest.mark.skipif(not kernels.FORKS, reason="no kernels are forked here")
 @pytest.mark.parametrize("deaths, error", [(2, ""), (3, "RuntimeError: Kernel died before")])
 def test_a_kernel_that_does_not_start_gets_another_chance(tmp_path, monkeypatch, deaths, error):
