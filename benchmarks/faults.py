@@ -43,7 +43,7 @@ BY_TEXT = {"numbers in prose", "recorded values"}
 #: Tests of a room of `nummodel/models`, where they have another name than it.
 TESTS = {
     "_classes": ["test_networks"],
-    "_convolution": ["test_networks"],
+    "_convolution": ["test_convolution", "test_networks"],
     "_erlang": ["test_queueing"],
     "operational": ["test_networks", "test_storage", "../test_formula"],
     "scaling": ["test_scaling", "../test_formula", "../fits/test_fit"],
