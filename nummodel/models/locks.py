@@ -130,7 +130,7 @@ def queue_grant(n, S, h=0.0, h_remote=0.0, nodes=1):
     multiprocessors. All grants raise ValueError where `nodes` are several and `h_remote`, which may
     not have been given, is less than `h`.
     """
-    return S + h + _further(h, h_remote, nodes) * (1 - 1 / nodes) + 0 * n
+    return np.ones_like(n) * (S + h + _further(h, h_remote, nodes) * (1 - 1 / nodes))
 
 
 @station

@@ -116,3 +116,37 @@ def test_neither_the_unit_of_time_nor_that_of_work_matters(tiny):
     p = [probabilities(np.array([0.5]), n) for n in N]
     assert pytest.approx([1 - each[-1] for each in p], rel=1e-12) == X
     assert Q[1] == pytest.approx([each @ np.arange(len(each)) for each in p], rel=1e-12)
+
+
+def test_more_work_is_never_thought_to_be_less():
+    """Of more stations, more populations and larger ones, and of stations with longer heads."""
+    rng = np.random.default_rng(2026)
+
+    def work(lengths, populations, top):
+        series = [_convolution._series(np.full(m, 0.5), top) for m in lengths]
+        order, apart = _convolution._order(series, populations)
+        some = populations * (apart is not None)
+        return _convolution._work(series, np.ones(1), order, some, top)
+
+    for _ in range(200):
+        lengths = rng.integers(1, 50, rng.integers(1, 6)).tolist()
+        populations, top = int(rng.integers(1, 5)), int(rng.integers(100, 10_000))
+        least = work(lengths, populations, top)
+        assert least > 0
+        assert work(lengths, populations, 2 * top) >= least
+        assert work([*lengths, *lengths], populations, top) > least
+        assert work(lengths, populations + 1, top) >= least
+
+
+@pytest.mark.parametrize("more", [1, 4])
+def test_a_collapse_is_refused_in_proportion_to_its_work(more):
+    """Every population is gone through for every station; and the rest of the network first."""
+
+    def most(stations, populations):
+        seconds = [np.array([1.0, 2.0])] + [np.array([0.5])] * (stations - 1)
+        with pytest.raises(ValueError, match="throughput collapses") as refused:
+            _convolution._collapsed(seconds, 0.0, np.arange(10**9, 10**9 + populations))
+        return float(str(refused.value).split("at most ")[1].split(":")[0].replace(",", ""))
+
+    assert most(1, 1) == pytest.approx(most(1 + more, 1) * (2 + more) / 2, rel=1e-6)
+    assert most(2, 1) == pytest.approx(most(2, 1 + more) * (1 + more), rel=1e-6)

@@ -493,6 +493,13 @@ def test_a_demand_of_nearly_nothing_holds_nobody_up(N):
     assert slow.R_k == pytest.approx([1e-200, 2e99], rel=1e-12, abs=0)
 
 
+def test_a_station_hardly_visited_is_slow_for_those_who_meet_there():
+    """Beside a queue that takes a second, n are there with the weight D 0.1^(n-1), and X is 1."""
+    found = solve([load_dependent(1e-101, [1.0, 1e-100]), queue(1.0)], 3)
+    assert found.X == pytest.approx(1.0, rel=1e-12)
+    assert found.R_k[0] == pytest.approx(1e-101 + 2e-102 + 3e-103, rel=1e-12, abs=0)
+
+
 @pytest.mark.parametrize(
     "wrong, named",
     [
