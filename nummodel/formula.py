@@ -111,12 +111,15 @@ class Formula:
 
     def gradient(self, names: Iterable[str]) -> Callable:
         """Function of all quantities, by keyword, giving d(law)/d(name): one column per name."""
-        jet = self.jet(tuple(names))
+        names = tuple(names)
+        jet = self.jet(names)
 
         def columns(**values):
             shape = np.broadcast_shapes(*map(np.shape, values.values()))
-            # A slope without the array variable comes back as a scalar (SymPy #9725).
-            return np.stack([np.broadcast_to(s, shape) for s in jet(**values)[1:]], axis=-1)
+            slopes = np.empty((*shape, len(names)))
+            for i, slope in enumerate(jet(**values)[1:]):
+                slopes[..., i] = slope  # a scalar if it lacks the array variable (SymPy #9725)
+            return slopes
 
         return columns
 

@@ -40,7 +40,7 @@ def resamples(fit: Fit, kind: str, count: int, seed: int) -> tuple[np.ndarray, A
         drawn = np.empty((0, len(fit.N)), dtype=int)
         while len(drawn) < count:
             more = random.integers(len(fit.N), size=shape)
-            different = np.array([len(np.unique(fit.N[row])) for row in more])
+            different = np.array([len(np.unique(fit.setting[row])) for row in more])
             drawn = np.concatenate([drawn, more[different >= len(fit.free)]])[:count]
         times = np.apply_along_axis(np.bincount, 1, drawn, minlength=len(fit.N))
         return np.broadcast_to(fit.X, shape), times

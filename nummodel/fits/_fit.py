@@ -220,8 +220,8 @@ class Fit(Solved):
     def loo_rmse(self) -> float:
         """Root mean square error of each point predicted from the others; NaN unless n > p + 2."""
         n = len(self.N)
-        loads, counts = np.unique(self.N, return_counts=True)
-        remaining = len(loads) - (counts == 1).any()  # without a point that is alone at its load
+        counts = np.bincount(self.setting)
+        remaining = len(counts) - (counts == 1).any()  # without a point that is alone at its load
         if n <= len(self.free) + 2 or remaining < len(self.free):
             return np.nan
         # Of many points, the error of those that hardly move the curve follows from their leverage.
@@ -246,6 +246,8 @@ class Fit(Solved):
     @cached_property
     def _flat(self) -> bool:
         """Whether some combination of the estimates moves none of the points."""
+        if not self.inner:
+            return False
         scale = np.abs(self._slopes).max(axis=0)
         return not (scale > 0).all() or np.linalg.matrix_rank(self._slopes / scale) < len(scale)
 

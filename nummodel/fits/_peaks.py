@@ -66,7 +66,7 @@ def shapes(fit: Solved) -> tuple[str, ...]:
         values = fit.values | {n: p[:, None] for n, p in points.items()} | {"N": loads}
         X, slope = fit.law.jet(("N",))(**values)
         with np.errstate(all="ignore"):
-            falls = np.any(loads * slope / X < -1e-9)
+            falls = np.any(loads * slope / np.abs(X) < -1e-9)
     if not free or not falls:
         raise ValueError(f"{fit.law.__name__} has no N_opt, or it is known")
     return free

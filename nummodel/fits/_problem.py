@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from nummodel.arguments import numbers, valid
+from nummodel.arguments import LARGEST, numbers, valid
 from nummodel.errors import InputError
 from nummodel.formula import Formula
 from nummodel.nomenclature import quantity
@@ -40,6 +40,13 @@ class Problem:
         """The loads and the known quantities, as arrays."""
         known = {n: np.atleast_1d(v) for n, v in self.known.items()}
         return known | {self.law.quantities[0]: self.N}
+
+    @cached_property
+    def setting(self) -> np.ndarray:
+        """The points with the same load and the same columns have the same number, from 0 on."""
+        columns = [v for v in self.known.values() if np.ndim(v)]
+        rows = np.column_stack([self.N, *columns])
+        return np.unique(rows, axis=0, return_inverse=True)[1].ravel()
 
     @cached_property
     def w(self) -> np.ndarray:
@@ -167,11 +174,16 @@ def problem(law: Formula, data, weights, resolution, times, known) -> Problem:
     w = np.ones(count) * several["times"] * several.get("weights", 1.0)
     half = np.zeros(count) + several["resolution"]
     percent = kind in ("relative", "log")
+    sizes = np.abs(np.append(N, X[X != 0]))
     for good, what in (
         ((N > 0).all(), f"{load} must be positive"),
         (not percent or (X > 0).all(), f"{kind} weights need positive {result}"),
         ((X > 0).any(), f"no {result} is positive, expected throughputs"),
         (np.isfinite([N, X]).all(), f"{load} and {result} must be finite"),
+        (
+            ((sizes > 1 / LARGEST) & (sizes < LARGEST)).all(),
+            f"{load} and {result} are too far from 1",
+        ),
         (((w > 0) & (w < np.inf)).all(), "weights and times must be finite and positive"),
         (((half >= 0) & (half < np.inf)).all(), "resolution must be finite and not negative"),
     ):
@@ -180,14 +192,15 @@ def problem(law: Formula, data, weights, resolution, times, known) -> Problem:
     free = tuple(n for n in law.quantities[1:] if n not in known)
     if not free:
         raise ValueError(f"fit: nothing to estimate, all of {', '.join(law.quantities)} are known")
-    different = len(np.unique(np.column_stack([N, *columns.values()]), axis=0))
+    known = {n: v if v.ndim else float(v) for n, v in known.items()}
+    checked = Problem(law, N, X, w, kind, half, free, known)
+    different = checked.setting.max() + 1
     if different < len(free):
         raise InputError(
             f"{different} different {', '.join([load, *columns])}, "
             f"expected at least {len(free)} to estimate {', '.join(free)}"
         )
-    known = {n: v if v.ndim else float(v) for n, v in known.items()}
-    return Problem(law, N, X, w, kind, half, free, known)
+    return checked
 
 
 def rounding(X: np.ndarray, w: np.ndarray, log: bool) -> float:

@@ -6,6 +6,7 @@ from itertools import combinations
 import numpy as np
 
 from nummodel.fits._fit import Fit
+from nummodel.fits._profile import quantile
 from nummodel.nomenclature import quantity, show
 
 #: Two estimates with a correlation above this are said to trade off.
@@ -26,6 +27,8 @@ EXTRAPOLATION = (
 
 def answer(fit: Fit, x: str = "N", y: str = "X", level: float = 0.95) -> str:
     """Where throughput stops growing, in a sentence that calls the load `x` and the result `y`."""
+
+    quantile(level, fit.dof)  # raises ValueError for a level that makes no sense
 
     def between(name: str) -> str:
         low = high = np.nan
@@ -62,8 +65,12 @@ def remarks(fit: Fit, level: float = 0.95) -> list[str]:
         sentences.append(f"no points to spare: standard errors and intervals need {enough} points")
     for name, bound in fit.at_bound.items():
         upper = bound == quantity(name).high
-        why = "X does not grow with N" if upper else "it is not evidenced by these data"
+        why = "X does not grow with N" if upper else "these data show no sign of it"
         sentences.append(f"{name} is on its {'upper ' * upper}bound {bound:g}: {why}")
+    peak = fit.peak()
+    if peak and peak[0] > fit.N.max():
+        last = show(float(fit.N.max()))
+        sentences.append(f"the peak is beyond the last load, {last}: no point shows it")
     per_load = fit.X / fit.N
     if "sigma" in fit.at_bound and per_load.max() > per_load[fit.N == fit.N.min()].max():
         more = "some points have more X per N than the first"
@@ -77,10 +84,10 @@ def remarks(fit: Fit, level: float = 0.95) -> list[str]:
         shift = 2 * np.sqrt(fit.variance * len(fit.N) / max(len(fit.inner), 1))
         if shift > SHIFTED:
             sentences.append(
-                "relative weights favour the points that came out low: errors of "
-                f"{np.sqrt(fit.variance):.0%} put the curve about {2 * fit.variance:.1%} too low, "
-                f"which is {shift:.1f} standard errors with {len(fit.N)} points, so that intervals "
-                "hold the truth less often than they say; log weights do not"
+                "relative weights favour points that were measured too low: with errors of "
+                f"{np.sqrt(fit.variance):.0%}, the curve is about {2 * fit.variance:.1%} too low, "
+                f"or {shift:.1f} standard errors with {len(fit.N)} points. So the intervals "
+                "contain the truth less often than they say; log weights do not have this fault"
             )
     return sentences + _trading(fit)
 

@@ -27,21 +27,42 @@ def fit_all(
 
 
 def cautions(fits: Mapping[str, Fit], chosen: str | None) -> list[str]:
-    """What speaks against the weights, or against the law that was chosen."""
-    return [*_for_relative_weights(fits[chosen]), *_against(chosen, fits)] if chosen else []
+    """What speaks against the weights or the law that was chosen, or why none was."""
+    if not chosen:
+        return [f"no law could be chosen: {compare.choose(fits)[1]}"]
+    return [
+        *_too_few_points(chosen, fits),
+        *_for_log_weights(fits[chosen]),
+        *_against(chosen, fits),
+    ]
 
 
-def _for_relative_weights(result: Fit) -> list[str]:
+def _too_few_points(chosen: str, fits: Mapping[str, Fit]) -> list[str]:
+    """A warning, if a law that has too few points to be chosen fits significantly better."""
+    sentences = []
+    for small, large in compare.NESTED:
+        if small == chosen and large in fits and np.isnan(compare.aicc(fits[large])):
+            p = compare.nested(fits[small], fits[large])
+            if p < compare.SIGNIFICANT:
+                expected = f"{len(fits[large].free) + 3} points, and there are {len(fits[large].N)}"
+                sentences.append(
+                    f"{large} fits significantly better than {small} (p = {p:.2g}), "
+                    f"and was not compared because that takes {expected}"
+                )
+    return sentences
+
+
+def _for_log_weights(result: Fit) -> list[str]:
     """A warning, if the same percentage everywhere explains the residuals clearly better."""
     if result.weights != "absolute" or result.rss <= rounding(result.X, result.w, log=False):
         return []
-    relative = fit(result.law, {"N": result.N, "X": result.X}, "relative")
-    gain = compare.log_likelihood(relative) - compare.log_likelihood(result)
+    by_percentage = fit(result.law, {"N": result.N, "X": result.X}, "log")
+    gain = compare.log_likelihood(by_percentage) - compare.log_likelihood(result)
     if not gain > 2:
         return []
     return [
-        "the residuals speak for relative weights (the same percentage everywhere): log-likelihood "
-        f"higher by {gain:.1f}; try --weights relative, in a report -p weights=relative"
+        "the residuals speak for errors of the same percentage everywhere (log-likelihood higher "
+        f"by {gain:.1f}): try --weights log, in a report -p weights=log"
     ]
 
 

@@ -11,7 +11,7 @@ from reference import CASES, points
 from scipy.optimize import least_squares
 
 from nummodel.errors import InputError
-from nummodel.fits import compare, fit, remarks
+from nummodel.fits import answer, compare, fit, remarks
 from nummodel.formula import formula
 from nummodel.models.operational import utilisation
 from nummodel.models.scaling import LAWS
@@ -254,9 +254,31 @@ def test_what_cannot_be_fitted_is_refused(N, X, options, message):
         fit(LAWS["amdahl"], {"N": N, "X": X}, **options)
 
 
+@pytest.mark.parametrize("far", [1e-160, 1e160])
+@pytest.mark.parametrize("column", ["N", "X"])
+def test_measurements_too_far_from_one_are_refused(column, far):
+    points = {"N": [1.0, 2, 3, 4, 5], "X": [1.0, 2, 3, 4, 5]}
+    points[column][2] = far
+    with pytest.raises(ValueError, match="N and X are too far from 1"):
+        fit(LAWS["usl"], points)
+
+
+def test_a_fit_with_all_estimates_on_bounds_is_shown():
+    N = np.array([1.0, 2, 4, 8])
+    result = fit(LAWS["amdahl"], {"N": N, "X": 10 * N}, X1=10.0)
+    assert result.at_bound == {"sigma": 0.0} and result.covariance.shape == (0, 0)
+    assert np.isnan(result.table()["stderr"]["sigma"])
+    assert any("sigma is on its bound" in remark for remark in remarks(result))
+    assert "sigma" in result._repr_html_()
+
+
 def test_a_level_is_a_share():
     result = fit(LAWS["amdahl"], {"N": [1, 2, 4], "X": [1, 1.9, 3.5]})
-    for asked in (result.table, lambda level: result.predict(8, level)):
+    for asked in (
+        result.table,
+        lambda level: result.predict(8, level),
+        lambda level: answer(result, level=level),
+    ):
         with pytest.raises(ValueError, match="level is 95, expected a number between 0 and 1"):
             asked(95)
 

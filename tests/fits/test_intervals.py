@@ -450,12 +450,31 @@ def test_bootstrap_spread_is_the_standard_error_when_noise_is_small():
         assert spread.to_numpy() == pytest.approx(stderr.to_numpy(), rel=0.12)
 
 
+@formula("X")
+def beside_a_column(N, D, X1, sigma):
+    return X1 * N / (1 + sigma * (N - 1) + X1 * D)
+
+
 def test_pairs_draw_whole_measurements_and_enough_of_them():
     base = fit(LAWS["amdahl"], simulated(2, N=N7[:4]))
     found = bootstrap(base, "pairs", 300, seed=1)
     assert np.isfinite(found.to_numpy()).all() and found["sigma"].nunique() > 20
     again = bootstrap(base, "pairs", 300, seed=1)
     assert found.equals(again)
+
+
+def test_pairs_differ_in_their_load_or_in_another_column():
+    """Measurements that are all at one load, and differ in what was measured besides."""
+    N, D = np.full(6, 8.0), np.linspace(0.1, 0.6, 6)
+    noise = np.exp(0.02 * np.random.default_rng(5).standard_normal(6))
+    X = beside_a_column(N, D, 10.0, 0.05) * noise
+    base = fit(beside_a_column, {"N": N, "D": D, "X": X})
+    found = bootstrap(base, "pairs", 200, seed=1).to_numpy()
+    assert found.shape == (200, 2) and np.isfinite(found).all()
+    left_out = np.array([np.delete(np.arange(6), i) for i in range(6)])
+    alone = [fit(beside_a_column, {"N": N[i], "D": D[i], "X": X[i]}) for i in left_out]
+    errors = [X[i] - alone[i].at(N[i], D=D[i]) for i in range(6)]
+    assert base.loo_rmse == pytest.approx(np.sqrt(np.mean(np.square(errors))), rel=1e-6)
 
 
 def test_bootstrap_refuses_what_it_cannot_do():
@@ -623,7 +642,7 @@ def test_a_peak_that_a_quantity_on_its_bound_might_make():
     other = fit(in_pairs_and_threes, simulated(0, kappa=2e-3), "log")
     assert other.at_bound == {"cold": 0.0} and other.peak() == pytest.approx(one.peak())
     (low, high), (less, more) = one.interval("N_opt"), other.interval("N_opt")
-    assert less < low < high < more
+    assert low / 2 < less < low < high < more < 2 * high
 
 
 @formula("X")
@@ -640,6 +659,16 @@ def test_a_law_that_falls_below_zero_has_a_peak(kappa):
     assert result.peak()[0] == pytest.approx(0.5 / result.estimate["kappa"])
     low, high = result.interval("kappa")
     assert result.interval("N_opt") == pytest.approx((0.5 / high, 0.5 / low))
+
+
+@pytest.mark.parametrize("last", [26, 77, 200])
+def test_a_law_that_falls_below_zero_may_fall_where_its_fit_does_not(last):
+    """Its kappa is on its bound 0, and the peak of any other kappa is at 1/(2 kappa)."""
+    N = np.unique(np.linspace(1, last, 8).round())
+    result = fit(parabola, {"N": N, "X": 100 * (N + 0.001 * N**2)})
+    assert result.peak() is None
+    low, high = result.interval("N_opt")
+    assert low == pytest.approx(0.5 / result.interval("kappa")[1]) and high == np.inf
 
 
 @pytest.mark.parametrize("sigma, top", [(0.3, 30), (0.7, 4)])
