@@ -79,7 +79,7 @@ def held_out(expression: str | None, N: np.ndarray, x: str = "N") -> np.ndarray:
     number = r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
     match = re.fullmatch(rf"\s*(.*?)\s*(<=|>=|==|<|>)\s*({number})\s*", expression)
     if not match:
-        raise InputError(f"--holdout {expression!r}: not one comparison, expected one as 'N>24'")
+        raise InputError(f"--holdout {expression!r}: no comparison, expected one such as 'N>24'")
     if match[1] not in ("N", x):
         expected = f"N or {x}" if x != "N" else "N"
         raise InputError(f"--holdout {expression!r}: {match[1]!r} is not the load, {expected}")

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from inprocess import nummodel
+from scipy import stats
 
 from nummodel import study
 from nummodel.fits import EXTRAPOLATION
@@ -54,7 +55,7 @@ def test_the_contract_of_fit():
     kappa = usl["estimates"]["kappa"]
     assert kappa["value"] == kappa["low"] == 0 and kappa["stderr"] is None
     assert kappa["at_bound"] and not kappa["identified"] and 0 < kappa["high"] < 0.01
-    assert any("kappa" in w and "not evidenced by these data" in w for w in got["warnings"])
+    assert any("kappa" in w and "these data show no sign of it" in w for w in got["warnings"])
     assert amdahl["aicc"] is None and amdahl["loo_rmse"] is None and amdahl["peak"] is None
     assert [p["N"] for p in amdahl["predictions"]] == [30, 32]
     errors = [p["value"] / p["observed"] - 1 for p in amdahl["predictions"]]
@@ -470,19 +471,19 @@ def test_a_weights_column_multiplies_the_squares(tmp_path):
     assert ours["high"] == pytest.approx(theirs["high"], rel=1e-6)
 
 
-def test_residuals_that_speak_for_relative_weights_are_told(tmp_path):
+def test_residuals_that_speak_for_log_weights_are_told(tmp_path):
     noise = np.array([1.05, 0.95, 1.04, 0.97, 1.05, 0.96, 1.03, 0.95])
     X = 10 * 2.0 ** np.arange(8) * noise
     text = "N,X\n" + "".join(f"{2**i},{x}\n" for i, x in enumerate(X))
     warned = result("fit", write(tmp_path, text), "--law", "linear")["warnings"]
-    assert any("--weights relative" in warning for warning in warned)
-    quiet = result("fit", write(tmp_path, text), "--law", "linear", "--weights", "relative")
+    assert any("--weights log" in warning for warning in warned)
+    quiet = result("fit", write(tmp_path, text), "--law", "linear", "--weights", "log")
     assert quiet["warnings"] == []
 
 
 def test_points_that_a_law_meets_exactly_speak_for_no_weights(tmp_path):
     exact = "N,X\n" + "".join(f"{n},{10 * n}\n" for n in (1, 2, 4, 8, 16, 32))
-    assert not any("relative" in w for w in result("fit", write(tmp_path, exact))["warnings"])
+    assert not any("weights" in w for w in result("fit", write(tmp_path, exact))["warnings"])
 
 
 def test_laws_that_need_more_points_are_refused_one_by_one(tmp_path):
@@ -558,10 +559,10 @@ def test_bad_tables(tmp_path, text, where, what):
         ((TABLE, "--y", "itr_per_s", "--holdout", "N>6"), "leaves 1 row"),
         ((TABLE, "--y", "itr_per_s", "--holdout", "N>0"), "leaves 0 rows"),
         ((TABLE, "--y", "itr_per_s", "--holdout", "N>12", "--law", "usl"), "at least 3"),
-        ((TABLE, "--y", "itr_per_s", "--holdout", "N=6"), "not one comparison"),
+        ((TABLE, "--y", "itr_per_s", "--holdout", "N=6"), "no comparison"),
         ((TABLE, "--y", "itr_per_s", "--holdout", "thread>6"), "'thread' is not the load, N"),
         ((TABLE, "--y", "itr_per_s", "--holdout", "N>6 and N<30"), "not the load"),
-        ((TABLE, "--y", "itr_per_s", "--holdout", "__import__('os')"), "not one comparison"),
+        ((TABLE, "--y", "itr_per_s", "--holdout", "__import__('os')"), "no comparison"),
         ((TABLE, "--y", "itr_per_s", "--level", "1.5"), "level"),
         ((TABLE, "--level", "much"), "much"),
         ((TABLE, "--y", "itr_per_s", "--level", "nan"), "between 0 and 1"),
@@ -648,6 +649,43 @@ def test_the_installed_command(command):
     assert (
         bad.stderr == "nummodel: missing.csv: No such file or directory, expected a readable file\n"
     )
+
+
+FALL = "N,X\n2,18.9\n8,52.7\n16,64.8\n32,57.9\n64,39.4\n"
+
+
+def test_a_law_that_has_too_few_points_to_be_chosen_is_told_if_it_fits_better(tmp_path):
+    """The p value is that of an F test with one and two degrees of freedom, halved."""
+    got = result("fit", write(tmp_path, FALL))
+    assert got["chosen"] == "amdahl"
+    rss = {law: np.sum(np.square(got["laws"][law]["residuals"])) for law in ("amdahl", "usl")}
+    p = stats.f.sf((rss["amdahl"] - rss["usl"]) / (rss["usl"] / 2), 1, 2) / 2
+    (told,) = [w for w in got["warnings"] if "fits significantly better" in w]
+    assert f"usl fits significantly better than amdahl (p = {p:.2g})" in told
+    assert "takes 6 points, and there are 5" in told
+
+
+def test_a_peak_that_no_point_shows_is_told(tmp_path):
+    rows = "".join(
+        f"{n},{100 * n / (1 + 0.05 * (n - 1) + 0.001 * n * (n - 1)):.4f}\n"
+        for n in (1, 2, 4, 6, 8, 11, 16)
+    )
+    got = result("fit", write(tmp_path, "N,X\n" + rows), "--law", "usl")
+    assert got["laws"]["usl"]["peak"]["N"] == pytest.approx((0.95 / 0.001) ** 0.5, rel=0.01)
+    assert any("the peak is beyond the last load, 16" in w for w in got["warnings"])
+    shown = result("fit", write(tmp_path, FALL), "--law", "usl")
+    assert not any("beyond the last load" in w for w in shown["warnings"])
+
+
+def test_a_table_whose_name_is_misspelt_is_meant():
+    done = nummodel("fit", "zvm-scalin")
+    assert done.returncode == 2 and "did you mean zvm-scaling?" in done.stderr
+
+
+def test_a_published_table_is_called_by_its_name_where_it_is_refused():
+    done = nummodel("fit", "zvm-scaling")
+    assert done.returncode == 2 and "nummodel fit zvm-scaling --x N" in done.stderr
+    assert done.stderr.startswith("nummodel: zvm-scaling: ")
 
 
 def test_a_published_table_is_fitted_by_its_name():

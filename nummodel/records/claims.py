@@ -257,11 +257,16 @@ def read(stored: Any) -> Claim:
 
 def agrees(value: Any, expected: Any) -> bool:
     """Whether a recorded value is what an exercise expects: inside the interval `[low, high]`,
-    equal to a number to the digits it is written with, or the same text, truth value or None.
+    equal to a number to the digits it is written with, or the same text, truth value or None. Of
+    a recorded interval, each end is held against its own.
 
     >>> agrees(0.02571, 0.0257), agrees(0.0258, 0.0257), agrees(24.5, [20, 30])
     (True, False, True)
+    >>> agrees([32.36, 40.5], [32.4, 40.5]), agrees([32.36, 40.5], [30.0, 41.0])
+    (True, False)
     """
+    if isinstance(expected, list) and isinstance(value, (list, tuple)):
+        return len(value) == len(expected) and all(map(agrees, value, expected))
     if isinstance(expected, list):
         low, high = expected
         return (

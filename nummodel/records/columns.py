@@ -3,6 +3,7 @@
 import re
 import shlex
 from collections.abc import Iterable
+from difflib import get_close_matches
 from functools import cache
 from itertools import islice
 from pathlib import Path
@@ -67,12 +68,15 @@ def read(
     known by their names, such as N and X. `weights` is one of `WEIGHTS` or names a third column.
     "-" is standard input. Raises InputError for what cannot be used.
     """
-    path = data.path(path)
+    called, path = path, data.path(path)
+    close = get_close_matches(str(path), data.tables(), 1, 0.7)
+    if close and not path.exists():
+        raise InputError(f"{path}: no such file and no such table, did you mean {close[0]}?")
     cells = table.read(path)
     if weights not in WEIGHTS and weights not in cells:
         expected = f"{', '.join(WEIGHTS)}, or a column of: {_listed(cells)}"
         raise InputError(f"{path}: weights {weights!r}, expected {expected}")
-    load, result = _choose(cells, x, y, weights, path)
+    load, result = _choose(cells, x, y, weights, called)
     N = _numbers(cells, load, path, "" if x or kind(load) == "load" else "x")
     X = _numbers(cells, result, path, "" if y or kind(result) == "throughput" else "y")
     own = weights if weights in WEIGHTS else table.numbers(cells, weights, path, positive=True)
@@ -108,7 +112,7 @@ def kind(name: str) -> str:
 
 
 def _choose(
-    cells: Cells, x: str | None, y: str | None, weights: str, path: Path
+    cells: Cells, x: str | None, y: str | None, weights: str, path: str | Path
 ) -> tuple[str, str]:
     """The columns of load and throughput: those that are given, or known by their names.
 
@@ -119,7 +123,7 @@ def _choose(
         if given is not None and given not in cells:
             raise InputError(f"{path}: no column {given!r}, expected one of: {_listed(cells)}")
     if (x is not None and x == y) or len(cells) < 2:
-        how = "" if x else " (cells are parted by commas, semicolons or tabs)"
+        how = "" if x else " (separate the cells by commas, semicolons or tabs)"
         alone = f"only {x or next(iter(cells))!r}, expected a column for X as well"
         raise InputError(f"{path}: {alone}{how}")
     loads = [x] if x is not None else _named(cells, names, "load", "N")
@@ -200,7 +204,7 @@ def _named(cells: Cells, names: list[str], wanted: str, letter: str) -> list[str
     return called or varied or columns
 
 
-def _doubt(loads: list[str], results: list[str], names: list[str], path: Path) -> str:
+def _doubt(loads: list[str], results: list[str], names: list[str], path: str | Path) -> str:
     """What is not clear, and the command that says it."""
     what, candidates = ("load", loads) if len(loads) != 1 else ("throughput", results)
     doubt = f"{_listed(candidates)} may be the {what}"

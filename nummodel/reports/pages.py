@@ -3,7 +3,7 @@
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from functools import cache
 from html import escape
@@ -46,12 +46,26 @@ def page(outcome: Outcome) -> str:
     body, _ = _exporter().from_notebook_node(copy)
     for name, cell in _told(notebook).items():
         body = body.replace(f'href="#{name}"', f'href="#cell-id={cell}"')
-    exercises = notebook.metadata.get("nummodel", {}).get("exercises", [])
+    exercises = [
+        (exercise, _answers(exercise["expect"], outcome))
+        for exercise in notebook.metadata.get("nummodel", {}).get("exercises", [])
+    ]
     # The parameters and the answer of this run stand below the title, before the text.
     title, end, rest = body.partition("</h1>") if "</h1>" in body else ("", "", body)
     return _template("page.html.j2").render(
         title=title + end, body=rest, outcome=outcome, exercises=exercises
     )
+
+
+def _answers(expected: dict[str, Any], outcome: Outcome) -> Iterator[str]:
+    """What an exercise expects of each record, in the unit in which the run recorded it."""
+    recorded = {claim["what"]: claim for claim in outcome.claims}
+    for name, value in expected.items():
+        claim = recorded.get(name, {})
+        text = show(value, claim.get("unit", ""))
+        if isinstance(value, list) and not isinstance(claim.get("model"), list):
+            text = re.sub("^(.*) to ", r"between \1 and ", text)
+        yield f"{name}: {text}"
 
 
 def index(outcomes: list[Outcome]) -> str:

@@ -28,6 +28,7 @@ class Progress:
         from tqdm import tqdm
 
         self.outcomes, self.folder, self.jobs = outcomes, folder.absolute(), jobs
+        self.executes = doing == "executing"
         self.indexed: list[str] = []
         self.due = 0.0
         queue, total = self.unfinished, len(outcomes)
@@ -65,7 +66,8 @@ class Progress:
     def end(self, run: Run, outcome: Outcome) -> None:
         """Take the outcome of a run, and say it in a line."""
         self.outcomes[run] = outcome
-        message = outcome.error.partition("\n")[0] or f"executed in {outcome.seconds:.1f} s"
+        done = f"executed in {outcome.seconds:.1f} s" if self.executes else "page made"
+        message = outcome.error.partition("\n")[0] or done
         running, total = self._running(), len(self.outcomes)
         if self.bar.disable:
             done = f"{total - len(self.unfinished)} of {total} done"

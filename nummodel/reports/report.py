@@ -81,6 +81,8 @@ def make(
                 progress = Progress(outcomes, folder, jobs, doing)
                 progress.show()
                 prepare(warm, execute)
+                if stopped.is_set():
+                    raise KeyboardInterrupt
                 _all(work, progress, jobs, stopped)
         finally:
             outcomes = {run: _settled(outcome, place) for run, outcome in outcomes.items()}

@@ -52,6 +52,22 @@ def test_failures_are_told_and_the_others_finish(mixed):
     assert "division by zero" in index and "1 holds" in index and "1 FAILS" in index
 
 
+def test_answers_to_exercises_are_in_the_units_of_the_run(tmp_path):
+    """A range of an answer says so; an interval that is recorded as one does not."""
+    code = "from nummodel.records import claims\n"
+    code += "claims.record('gain', 0.0089, '%')\nclaims.record('peak', 35.57)\n"
+    code += "claims.record('peak, interval', (32.36, 40.5))\nclaims.record('law', 'usl')"
+    path = notebook(tmp_path, "one", code)
+    book = json.loads(path.read_text())
+    expected = {"gain": 0.0089, "peak": [35, 36], "peak, interval": [32.4, 40.5], "law": "usl"}
+    exercise = {"question": "Where?", "parameters": {"size": 3}, "expect": expected}
+    book["metadata"]["nummodel"] = {"exercises": [exercise]}
+    path.write_text(json.dumps(book))
+    page = pages.page(report.execute_run(Run(path), tmp_path / "out"))
+    told = "gain: 0.89 %; law: usl; peak: between 35 and 36; peak, interval: 32.4 to 40.5."
+    assert told in page
+
+
 def test_a_failed_claim_is_kept_with_its_row(mixed):
     folder, _ = mixed
     got = json.loads((folder / "claims.json").read_text())
@@ -96,7 +112,7 @@ def test_parameters_reach_the_notebook(tmp_path):
     assert told == sorted(told, key=page.index) and page.count("<h1") == 1
 
 
-def test_pages_are_made_again_without_executing(mixed, tmp_path):
+def test_pages_are_made_again_without_executing(mixed, tmp_path, capsys):
     folder, outcomes = mixed
     before = {path.name: path.read_text() for path in folder.glob("*.html")}
     for path in folder.glob("*.html"):
@@ -105,6 +121,8 @@ def test_pages_are_made_again_without_executing(mixed, tmp_path):
     again = report.make(planned, folder, jobs=2, execute=False)
     assert {path.name for path in folder.glob("*.html")} == set(before)
     assert [bool(o.error) for o in again] == [bool(o.error) for o in outcomes.values()]
+    told = capsys.readouterr().err
+    assert "good: page made" in told and "executed in" not in told
     fresh = report.make(planned[:1], tmp_path / "other", jobs=1, execute=False)
     assert fresh[0].error == "not executed"
 
