@@ -81,8 +81,8 @@ def delay(D) -> Station:
 def load_dependent(D, capacity: Sequence[float]) -> Station:
     """A queue whose speed depends on the number of customers present.
 
-    `capacity[n - 1]` is the speed with n present, relative to the speed at which `D` was measured;
-    the last one holds for all larger numbers. It may rise, fall or do both. With [1, 2, 3] it is a
+    `capacity[n - 1]` is the speed with n customers present, relative to the speed at which `D`
+    was measured; the last value holds for every larger n. Values may rise and fall. [1, 2, 3] is a
     queue of 3 servers.
     """
     values = within("capacity", capacity, 1 / HIGHEST, ndim=(1,))

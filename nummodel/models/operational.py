@@ -73,8 +73,8 @@ def interactive_response(N, X, Z):
 
 @formula("N_sat", _demands)
 def saturation(D, D_max, Z):
-    """Population at which the two bounds of the throughput meet. With more customers than this,
-    some customers must wait, in whatever order they are served.
+    """Population at which the upper bounds of the throughput, N/(D + Z) and 1/D_max, meet. With
+    more customers than this, some customers must wait, in whatever order they are served.
 
     >>> saturation(D=17.2, D_max=9.2, Z=120.0)
     14.91304347826087
