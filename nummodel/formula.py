@@ -25,11 +25,12 @@ from nummodel.nomenclature import quantity
 class Formula:
     """One closed-form law: `result` as a function of `quantities`, its argument names in order.
 
-    Called with numbers or arrays of any broadcastable shape it gives a float or a float array, as
-    the mathematics has it: `inf` or `nan` where the law does not hold. `valid` takes the arguments
-    by name and returns them as arrays, or raises ValueError for one that makes no sense. With
-    `valid`, a result that is `nan` or out of the range of its quantity is an ArithmeticError. A
-    search also tries arguments that make no sense: for it the law is `unchecked`.
+    Called with numbers or arrays of any broadcastable shape it gives a float or a float array:
+    `inf` or `nan` where the law does not hold. `valid` may be a function that checks the arguments:
+    it takes them by name, and returns them as arrays or raises ValueError for one that makes no
+    sense. A law with such a function raises ArithmeticError for a result that is `nan` or out of
+    the range of its quantity. A search has to try arguments that make no sense, too: it calls
+    `unchecked`, the same law without these checks.
     """
 
     __name__: str  # the law's

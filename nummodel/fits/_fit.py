@@ -1,6 +1,6 @@
 """Fits: the quantities of a formula estimated from measurements, and what the estimates are worth.
 
-Intervals are profile intervals (see `profile`): they respect bounds, and a quantity on a bound has
+Intervals are profile intervals (see `_profile`): they respect bounds, and a quantity on a bound has
 a one-sided interval and no standard error.
 """
 
@@ -36,10 +36,11 @@ def fit(
 ) -> "Fit":
     """Estimate the quantities of `law` that are neither columns of `data` nor `known`.
 
-    `data` maps quantity names to columns: the load, which is the law's first quantity, its result,
-    and whatever else of the law was measured. The search begins everywhere in a coarse mesh, or
-    from `start`, which names every estimate; then intervals are searched for from the estimates
-    alone. `weights` say how large the error of a measurement is:
+    `data` maps quantity names to columns: the load (the law's first quantity), the law's result,
+    and any other quantity of the law that was measured. The search begins at the points of a coarse
+    mesh, or at `start`, which has a first value for every estimate; if `start` is given, the search
+    for intervals also begins at the estimates only. `weights` say how the error of a measurement
+    depends on its size:
 
     - "absolute": the same everywhere, as in every published USL fit;
     - "relative": the same percentage everywhere, by weights of 1/X^2 on the squared residuals;

@@ -124,8 +124,9 @@ class Solved(Problem):
         return {n: b for n in self.free for b in quantity(n)[3:] if self.estimate[n] == b}
 
     def at(self, N, **columns) -> np.ndarray:
-        """The fitted curve. `columns` are the other measured quantities of the law at these N; left
-        out, they are those of the points. Raises ValueError where they are not as many.
+        """The fitted curve. `columns` are the other measured quantities of the law at these N; if
+        they are omitted, those of the measured points are used. Raises ValueError if a column does
+        not have one value for each N.
         """
         for n, value in (self.known | columns).items():
             if np.ndim(value) and np.shape(value) != np.shape(N):

@@ -40,9 +40,9 @@ def fit(parts: Sequence[Part], start: Mapping[str, float], **known: float) -> Fi
     """Estimate all quantities of the laws of `parts` that are neither columns nor `known`.
 
     Each law takes its load, its result and its other measured quantities from its own columns.
-    Residuals are those of logarithms, divided by the error of the part. Only the ratios of these
-    errors matter, since the size of errors is estimated. The search begins at `start`, which names
-    every estimate.
+    Residuals are those of logarithms, divided by the `error` of the part: only the ratios of these
+    errors matter, since the fit estimates their common size itself. The search begins at `start`,
+    which has a first value for every estimate.
 
     The values of one law are then `law.at(result.values | {"N": ...})`; the residuals come in the
     order of the parts, each in the unit of its result. Raises ValueError for no parts, laws of

@@ -1,9 +1,9 @@
 """A partition with more logical processors than real ones: the cost of a preempted lock holder.
 
 N logical processors share c real ones, as in a capped LPAR or on an overcommitted host. Each runs
-for a while and is then away for x = N/c - 1 times as long. A holder of the lock that is taken away
-keeps the lock until it is back, and the processors that ask for the lock meanwhile spin: part of
-the time on a real processor.
+for a while and is then off the real processors for x times as long, where x = N/c - 1. If a
+processor is taken away while it holds the lock, it keeps the lock until it is back. The processors
+that ask for the lock meanwhile spin, and while they have a real processor, they waste its time.
 
 `spin` is exact for a protocol in which each processor is taken away and comes back by itself, after
 exponential times, in the limit of a hold time S that is short beside these times. The lock is in
