@@ -82,12 +82,12 @@ def valid(values: Mapping[str, Any], whole=WHOLE, empty=False) -> dict[str, Any]
 
 
 def continuous(values: Mapping[str, Any]) -> dict[str, Any]:
-    """As `valid`, for a curve: it may be drawn between whole populations, or at no point."""
+    """As `valid`, for the points of a curve: counts need not be whole, and arrays may be empty."""
     return valid(values, whole=(), empty=True)
 
 
 def aligned(arrays: Mapping[str, np.ndarray]) -> tuple[int, ...]:
-    """The shape that all have together. Raises ValueError naming the shapes that do not fit."""
+    """The common shape of these arrays. Raises ValueError, with all shapes, if they do not fit."""
     try:
         return np.broadcast_shapes(*(array.shape for array in arrays.values()))
     except ValueError:
@@ -101,12 +101,12 @@ def count(name: str, value: Any, least: int = 1, most: int = COUNTABLE) -> int:
 
 
 def indices(name: str, value: Any, most: int, ndim: tuple = (0, 1)) -> np.ndarray:
-    """An argument as whole numbers from 0 to `most` - 1, which say which of several is meant."""
+    """An argument as whole numbers from 0 to `most` - 1: places in a sequence."""
     return within(name, value, 0, most - 1, whole=True, ndim=ndim).astype(int)
 
 
 def feasible(name: str, value: float, most: float, why: str) -> None:
-    """Raises ValueError, before any work is done, for a value that makes too much of it."""
+    """Raises ValueError, before any work is done, for a value that would make too much work."""
     if value > most:
         raise ValueError(f"{name} is {value:,.0f}, expected at most {most:,.0f}: {why}")
 
@@ -136,7 +136,7 @@ def a_figure(name: str, result: Any, given: Mapping[str, Any], low: float, high:
 
 
 def checked(function: Callable) -> Callable:
-    """The function, given as checked arrays those of its arguments that are quantities."""
+    """The function, with those of its arguments that are quantities checked and made arrays."""
     parameters = signature(function)
 
     @wraps(function)
@@ -148,7 +148,7 @@ def checked(function: Callable) -> Callable:
 
 
 def station(law: Callable) -> Callable:
-    """The law of quantities with its result checked as well; scalars in, float out."""
+    """The function, with its arguments and its result checked; scalars in, float out."""
     parameters = signature(law)
 
     @wraps(law)

@@ -1,4 +1,4 @@
-"""The client of a kernel: nbclient's, with one deadline for all cells, waiting for all output."""
+"""nbclient's client of a kernel, with one deadline for all cells, and without losing output."""
 
 from asyncio import all_tasks, current_task, sleep
 from math import ceil
@@ -22,8 +22,8 @@ CONFIG = Config(KernelManager={"transport_encryption": "auto"})
 class Quiet(OutputWidget):
     """Sends nothing to the kernel: a copy of the output that only a browser needs.
 
-    nbclient would send on the channel that it listens on, and miss the reply (nbclient #312). Of
-    notebooks with `ipywidgets.interact`, half never end then.
+    nbclient would send on the channel that it listens on, and miss the reply (nbclient #312):
+    half of the notebooks with `ipywidgets.interact` would never end.
     """
 
     def sync_state(self) -> None:

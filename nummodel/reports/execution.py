@@ -13,8 +13,9 @@ TIMEOUT = 600.0
 
 
 def prepare(warm: bool, execute: bool = True) -> None:
-    """Import what runs need, before threads do: of modules that import each other, a second thread
-    may get one that the first has half made. The server of kernels imports at the same time.
+    """Import what runs need before their threads do. If two threads import modules that import each
+    other, the second thread may get a module that the first has only half made. The server of
+    kernels imports at the same time.
     """
     if execute:
         from nummodel.reports import kernels
@@ -27,8 +28,8 @@ def prepare(warm: bool, execute: bool = True) -> None:
 
 
 def carry_out(run: Run, timeout: float = TIMEOUT, warm: bool = True) -> Outcome:
-    """Execute one notebook, up to the cell that fails, in at most `timeout` seconds. Where many are
-    executed, a `warm` server makes their imports once.
+    """Execute one notebook, up to the cell that fails, in at most `timeout` seconds. If many are
+    executed, a `warm` server imports their libraries once for all.
     """
     prepare(warm)
     from nbclient.exceptions import CellExecutionError

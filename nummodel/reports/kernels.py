@@ -1,9 +1,9 @@
 """Kernels that are forked from a server, which is warm if it has imported what notebooks import.
 
-Imports are most of what a short notebook takes. A warm server makes them once for many kernels; for
-a few kernels it is quicker to leave them to each, which imports only what it uses. Other systems
-than Linux have libraries that do not survive a fork; there, and for kernels of other interpreters,
-kernels start as ever.
+A short notebook spends most of its time on imports. A warm server imports once for many kernels. If
+there are only a few kernels, it is quicker that each of them imports what it uses. On other systems
+than Linux, some libraries do not survive a fork. There, and if a notebook asks for another
+interpreter, a kernel is started in the usual way, without a server.
 """
 
 import atexit

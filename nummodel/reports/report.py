@@ -1,9 +1,9 @@
 """Runs become executed notebooks and pages, in parallel; what is there already is kept.
 
-Every step is a plain function: `carry_out` executes one run, `execute_run` puts what came of it
-into a folder, `make` does all of them and writes the index. What a killed report leaves behind is
-whole, since files appear by being renamed. The executed notebook comes last: by it a run is known
-to be done.
+Every step is a plain function: `carry_out` executes one run, `execute_run` also writes its files to
+a folder, and `make` does all runs and writes the index. Each file is written under another name and
+then renamed, so a report that is killed leaves no broken file. The executed notebook is written
+last: a run that has one is done.
 """
 
 import json
@@ -46,7 +46,7 @@ def make(
     are made into pages again. A run that takes more than `timeout` seconds has failed. The index is
     there from the beginning, and is renewed while runs finish. Raises InputError if `folder` cannot
     be written or a run shall read a table that does not exist, and OSError if the index could not
-    be written at the end. Interrupted, it ends the kernels and indexes what is done.
+    be written at the end. If it is interrupted, it ends the kernels and indexes what is done.
     """
     for run in runs:
         if realpath(folder / f"{run.name}.ipynb") == realpath(run.notebook):

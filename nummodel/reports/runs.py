@@ -100,11 +100,12 @@ def find(name: str) -> Path:
 def plan(names: list[str], given: Iterable[str] = (), sweep: Iterable[str] = ()) -> list[Run]:
     """Runs of the named notebooks (all, if none is named) with the parameters "name=value".
 
-    Of several values in `sweep`, "name=v1,v2", each makes a run, and of several such parameters
-    each combination. A list is one value in its brackets. A parameter goes to every notebook that
-    has it. Raises InputError for a notebook that is not there, two of the same name, a parameter
-    that none of them has or that comes twice, and a value of another type than the default's or
-    outside the range of the quantity that it is named after.
+    In `sweep`, "name=v1,v2" makes a run with each value, and several such parameters make a run
+    with each combination of their values. A list in brackets is one value. A parameter is set in
+    every notebook that has it. Raises InputError for a notebook that does not exist, for two of the
+    same name, for a parameter that no notebook has or that is given twice, and for a value of
+    another type than the default or outside the range of the quantity that the parameter is named
+    after.
     """
     paths = list(dict.fromkeys(find(name) for name in names)) or notebooks()
     known = {path: parameters(path) for path in paths}
