@@ -26,7 +26,7 @@ from scipy.special import ndtri
 from scipy.stats import f as F
 from tqdm import tqdm
 
-from nummodel.fits import Fit, _profile, fit
+from nummodel.fits import Fit, _intervals, fit
 from nummodel.fits._leastsquares import Batch, descend
 from nummodel.models import scaling
 from nummodel.models.scaling import LAWS
@@ -87,7 +87,7 @@ def cell(seed: int, replicates: int, at: tuple) -> list[tuple]:
         def left(rows, grid, target=target, held=held):
             known = {"N": N} | {q: np.full((len(rows), 1), v) for q, v in held.items()}
             start = {q: v[rows] for q, v in begin.items()}
-            return _profile.squares(base, target, known, X[rows], w[rows], start, grid)
+            return _intervals.squares(base, target, known, X[rows], w[rows], start, grid)
 
         limit = best.rss * (1 + threshold / base.dof)
         covered = left(np.arange(count), False) <= limit
@@ -116,17 +116,17 @@ def _loads(N: np.ndarray) -> dict[str, float]:
     return {"middle": N[len(N) // 2], "end": N[-1], "twice": 2 * N[-1]}
 
 
-def _held(base: Fit, asked: str, value: float, N: np.ndarray) -> tuple[_profile.Target, dict]:
+def _held(base: Fit, asked: str, value: float, N: np.ndarray) -> tuple[_intervals.Target, dict]:
     """What is asked for, as a target, and the figures at which it is held."""
     if np.isinf(value):  # a peak or a ceiling at infinity: what it takes is nothing of these
         none = [q for q in ("sigma", "kappa")[asked == "N_opt" :] if q in base.free]
-        target = _profile.of(base, none[-1])
+        target = _intervals.of(base, none[-1])
         free = tuple(q for q in base.free if q not in none)
         return target._replace(free=free), dict.fromkeys(none, 0.0)
     if asked in _loads(N):
-        target = _profile.height(base, np.array([_loads(N)[asked]]))
+        target = _intervals.height(base, np.array([_loads(N)[asked]]))
     else:
-        target = _profile.of(base, asked)
+        target = _intervals.of(base, asked)
     loads = {} if target.loads is None else {"N0": float(target.loads[0])}
     return target, {target.name: value} | loads
 

@@ -1,7 +1,7 @@
 """Fits: the quantities of a formula estimated from measurements, and what the estimates are worth.
 
-Intervals are profile intervals (see `_profile`): they respect bounds, and a quantity on a bound has
-a one-sided interval and no standard error.
+Intervals are profile intervals (see `_intervals`): they respect bounds. A quantity on a bound has a
+one-sided interval and no standard error.
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from nummodel.arguments import valid
-from nummodel.fits import _peaks, _profile
+from nummodel.fits import _intervals, _peaks
 from nummodel.fits._leastsquares import Batch, in_unit, scale_of, search, solve, unit_of
 from nummodel.fits._problem import Solved, problem
 from nummodel.formula import Formula
@@ -100,14 +100,14 @@ class Fit(Solved):
         points to spare. Raises ValueError for what the law lacks, and for an X_max that follows
         from two estimates none of which is a scale.
         """
-        movers = _profile.movers(self, name)
+        movers = _intervals.movers(self, name)
         if len(movers) == 1:  # what follows one estimate alone, and may go up and down with it
             low, high = np.minimum(self.interval(movers[0], level), 1e30)
             values = np.linspace(low, high, 17)[: None if low <= high else 0]
             moved = [replace(self, estimate=self.estimate | {movers[0]: v}) for v in values]
             ends = [max(_peaks.top(fit)[name == "X_max"], 0.0) for fit in moved]
             return min(ends, default=np.nan), max(ends, default=np.nan)
-        low, high = _profile.interval(self, _profile.of(self, name), level)
+        low, high = _intervals.interval(self, _intervals.of(self, name), level)
         return float(low[0]), float(high[0])
 
     def estimates(self, level: float = 0.95) -> dict[str, Estimate]:
@@ -153,7 +153,7 @@ class Fit(Solved):
         import pandas as pd
 
         N = self._loads("curve", N)
-        low, high = _profile.interval(self, _profile.height(self, N), level)
+        low, high = _intervals.interval(self, _intervals.height(self, N), level)
         return pd.DataFrame({"N": N, "value": self.at(N), "low": low, "high": high})
 
     def predict(self, N, level: float = 0.95, weight: Any = None) -> "pd.DataFrame":
@@ -182,7 +182,7 @@ class Fit(Solved):
         if weight is None:
             weight = {"relative": curve**-2.0, "given": np.nan}.get(self.weights, 1.0)
         weight = np.broadcast_to(np.asarray(weight, dtype=float), at.shape)
-        low, high = _profile.interval(self, _profile.observation(self, at, weight), level)
+        low, high = _intervals.interval(self, _intervals.observation(self, at, weight), level)
         if len(at) < len(np.unique(N)):
             low, high = (value * np.interp(np.log(N), np.log(at), e / curve) for e in (low, high))
         else:
@@ -214,7 +214,7 @@ class Fit(Solved):
         """
         if not 0 < X < np.inf:
             raise ValueError(f"load_for: X is {X}, expected a positive number")
-        load, low, high = _profile.load(self, X, level)
+        load, low, high = _intervals.load(self, X, level)
         return float(load), float(low), float(high)
 
     @cached_property

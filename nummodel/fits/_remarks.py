@@ -6,7 +6,7 @@ from itertools import combinations
 import numpy as np
 
 from nummodel.fits._fit import Fit
-from nummodel.fits._profile import quantile
+from nummodel.fits._intervals import quantile
 from nummodel.nomenclature import quantity, show
 
 #: Two estimates with a correlation above this are said to trade off.

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from reference import CASES, points
 from scipy.stats import f as F
 
-from nummodel.fits import _profile, bootstrap, compare, fit, remarks
+from nummodel.fits import _intervals, bootstrap, compare, fit, remarks
 from nummodel.fits._bootstrap import resamples
 from nummodel.formula import formula
 from nummodel.models.scaling import LAWS
@@ -93,14 +93,14 @@ def test_where_the_spline_of_r_is_off():
 def test_ends_meet_the_threshold(law, weights):
     result = fit(LAWS[law], simulated(3), weights)
     names = [*result.free, "N_opt", "X_max"] if law == "usl" else result.free
-    targets = [_profile.of(result, name) for name in names]
-    targets.append(_profile.height(result, np.array([1.0, 5, 64, 500])))
+    targets = [_intervals.of(result, name) for name in names]
+    targets.append(_intervals.height(result, np.array([1.0, 5, 64, 500])))
     threshold = F.ppf(0.95, 1, result.dof)
     met = 0
     for target in targets:
-        for end in _profile.interval(result, target, 0.95):
+        for end in _intervals.interval(result, target, 0.95):
             rows = np.flatnonzero(np.isfinite(end) & (end > 0))
-            held = _profile.cost(result, target, end[rows], rows)
+            held = _intervals.cost(result, target, end[rows], rows)
             on_bound = np.isin(end[rows], [1.0])
             assert held[~on_bound] == pytest.approx(threshold, rel=1e-6), target.name
             met += (~on_bound).sum()
@@ -570,8 +570,8 @@ def test_the_search_for_what_a_ceiling_costs_is_not_trapped(last, X, ceilings, r
         for X_max in ceilings:
             squares = np.sum((X - (X_max / top)[..., None] * shape) ** 2, axis=-1)
             cheapest = (np.nanmin(squares) - result.rss) / result.variance
-            at = _profile.cost(
-                result, _profile.of(result, "X_max"), np.array([X_max]), np.array([0])
+            at = _intervals.cost(
+                result, _intervals.of(result, "X_max"), np.array([X_max]), np.array([0])
             )
             assert at[0] <= cheapest and at[0] == pytest.approx(cheapest, rel=0.1, abs=0.05)
 
@@ -731,8 +731,8 @@ def test_predictions_hold_their_level_far_beyond_the_last_load(kappa, times):
         noise = np.exp(0.05 * random.standard_normal(8))
         X = LAWS["usl"](np.append(N7, load), 100.0, **true) * noise
         result = fit(LAWS["usl"], {"N": N7, "X": X[:-1]}, "log", start={"X1": 100.0} | true)
-        new = _profile.observation(result, np.array([load]), np.ones(1))
-        cost = _profile.cost(result, new, X[-1:], np.zeros(1, dtype=int))
+        new = _intervals.observation(result, np.array([load]), np.ones(1))
+        cost = _intervals.cost(result, new, X[-1:], np.zeros(1, dtype=int))
         held += cost[0] <= F.ppf(0.95, 1, result.dof)
     assert 0.95 - 3 * np.sqrt(0.95 * 0.05 / 400) < held / 400
 
