@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from nummodel.arguments import valid
+from nummodel.errors import InputError
 from nummodel.fits import _intervals, _peaks
 from nummodel.fits._leastsquares import Batch, in_unit, scale_of, search, solve, unit_of
 from nummodel.fits._problem import Solved, problem
@@ -52,8 +53,9 @@ def fit(
     `resolution` is the half-width of the rounding of X, a number or an array: errors are taken to
     be at least as large as rounding makes them.
 
-    Raises InputError if there are fewer different loads than quantities to estimate, and ValueError
-    for any other argument that makes no sense.
+    Raises InputError if there are fewer different loads than quantities to estimate, or if the best
+    estimates give a result that cannot be; and ValueError for any other argument that makes no
+    sense.
     """
     checked = problem(law, data, weights, resolution, times, known)
     if start is not None:
@@ -62,7 +64,12 @@ def fit(
             raise ValueError(f"fit: start has {names}, expected {expected}")
         valid(start, whole=())
     given = {field.name: getattr(checked, field.name) for field in fields(checked)}
-    return Fit(**given, estimate=search(checked, start), local=start is not None)
+    result = Fit(**given, estimate=search(checked, start), local=start is not None)
+    try:
+        law(**{law.quantities[0]: result.N}, **result.values)
+    except ArithmeticError as impossible:
+        raise InputError(str(impossible)) from None
+    return result
 
 
 class Estimate(NamedTuple):

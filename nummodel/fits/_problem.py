@@ -133,7 +133,8 @@ class Solved(Problem):
                 raise ValueError(
                     f"at: {np.size(value)} {n} and {np.size(N)} loads, expected as many"
                 )
-        return self.law(**{self.law.quantities[0]: N}, **self.values | columns)
+        load = self.law.quantities[0]
+        return self.law.unchecked(**{load: numbers(load, N)}, **self.values | columns)
 
     @property
     def inner(self) -> tuple[str, ...]:

@@ -84,12 +84,14 @@ def level(law: Formula, name: str, at: dict[str, Any]) -> np.ndarray:
     with np.errstate(all="ignore"):
         for power in (2, 1):
             value, before = np.full(solution.shape, low), np.inf
-            for _ in range(40):
+            for i in range(40):
                 X, X_N, X_g, _, X_gN, _ = slopes(**at | {name: value})
                 step = X_N / (X_gN - power * X_N * X_g / X)
                 value = value - step
                 change = np.abs(step / value)
-                size = np.max(change, where=np.isfinite(change), initial=0.0)
+                # Where the curve is level to the last digit, a further step is but rounding.
+                moving = (np.abs(at["N"] * X_N / X) > 1e-15) | (i < 8)
+                size = np.max(change, where=np.isfinite(change) & moving, initial=0.0)
                 if size <= 1e-12 or (before < 1e-6 and size > before / 2):  # only rounding remains
                     break
                 before = size

@@ -263,6 +263,16 @@ def test_measurements_too_far_from_one_are_refused(column, far):
         fit(LAWS["usl"], points)
 
 
+def test_a_curve_that_would_be_negative_at_a_measured_load_is_refused():
+    """Below N = 1 the USL with a large kappa is negative; above, X1/(kappa (N - 1)) is met."""
+    N = np.array([2.0, 3, 4, 5, 6, 8, 0.1])
+    X = np.append(1e6 / (N[:-1] - 1), 1.0)
+    with pytest.raises(InputError, match=r"usl_throughput comes out as -[0-9.]+"):
+        fit(LAWS["usl"], {"N": N, "X": X}, [1.0, 1, 1, 1, 1, 1, 1e-9])
+    beyond = fit(LAWS["usl"], {"N": N[:-1], "X": X[:-1]})
+    assert beyond.at(0.1) < 0 and np.isfinite(beyond.loo_rmse)
+
+
 def test_a_fit_with_all_estimates_on_bounds_is_shown():
     N = np.array([1.0, 2, 4, 8])
     result = fit(LAWS["amdahl"], {"N": N, "X": 10 * N}, X1=10.0)
