@@ -53,7 +53,10 @@ def fit(attack: Attack) -> None:
         for option in attack.random.sample(options, attack.random.choice([0, 0, 1, 2])):
             told += [option, attack.random.choice(values)]
         as_json = attack.random.random() < 0.5
+        wrong = len(attack.wrong)
         found = attack.main("fit", *told, *["--json"] * as_json)
+        if len(attack.wrong) > wrong:
+            attack.wrong.append(f"with the table {path.read_bytes()[:3000]!r}")
         if as_json and found:
             figures: list[str] = []
             json.loads(found, parse_constant=figures.append)
@@ -154,13 +157,16 @@ def signals(attack: Attack) -> None:
         shutil.rmtree(attack.folder / "out", ignore_errors=True)
         process = attack.start(quick, path, "--output", "out")
         process.stderr.readline()
+        sent = []
         for _ in range(attack.random.choice([1, 1, 2])):
             time.sleep(attack.random.uniform(0, 6))
-            number = attack.random.choice([signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
-            process.send_signal(number)
-        attack.finish(f"{number.name}", process, may=(130, -number))
+            sent.append(attack.random.choice([signal.SIGTERM, signal.SIGHUP, signal.SIGINT]))
+            process.send_signal(sent[-1])
+        # When the report is done, a signal ends what is left of the process as it ends any other.
+        names, done = ", ".join(s.name for s in sent), [-number for number in sent]
+        attack.finish(names, process, may=(130, *done))
         index = attack.folder / "out" / "index.html"
-        attack.expect("no index after a signal", index.exists() or process.returncode == -number)
+        attack.expect(f"no index after {names}", index.exists() or process.returncode in done)
         left = [p.name for p in (attack.folder / "tmp").iterdir() if p.suffix == ".json"]
         attack.expect(f"connection files left: {left}", not left)
 
