@@ -135,8 +135,9 @@ def record_faults(
     for file, where, own in asked:
         noticed = False
         for exercise in own:
-            run = runs.Run(file, exercise["parameters"])
-            changed, error = found[run.name]
+            given = exercise["parameters"]
+            in_order = {n: given[n] for n in notebook.parameters(file) if n in given}
+            changed, error = found[runs.Run(file, in_order).name]
             values = {c["what"]: c["model"] for c in changed}
             noticed |= bool(error) or not all(
                 name in values and claims.agrees(values[name], expected)
