@@ -271,8 +271,8 @@ class Fit(Solved):
 
 
 def refit(base: Fit, X: np.ndarray, times: Any = 1.0) -> np.ndarray:
-    """Estimates for other X at the same loads, a row for each row of `X`, searched from those of
-    `base` on. `times` is how often each measurement counts.
+    """Estimates for other X at the same loads, a row for each row of `X`. Each search begins at the
+    estimates of `base`. `times` is how often each measurement counts.
     """
     law, unit = base.law, unit_of(base.law, base.X)
     X, known, start = X / unit, in_unit(law, base.given, unit), in_unit(law, base.estimate, unit)

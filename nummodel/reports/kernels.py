@@ -1,8 +1,9 @@
 """Kernels that are forked from a server, which is warm if it has imported what notebooks import.
 
 A short notebook spends most of its time on imports. A warm server imports once for many kernels. If
-there are only a few kernels, it is quicker that each of them imports what it uses. On other systems
-than Linux, some libraries do not survive a fork. There, and if a notebook asks for another
+there are only a few kernels, it is quicker that each of them imports what it uses.
+
+Only on Linux do all libraries work after a fork. Elsewhere, and if a notebook asks for another
 interpreter, a kernel is started in the usual way, without a server.
 """
 

@@ -58,7 +58,7 @@ def page(outcome: Outcome) -> str:
 
 
 def _answers(expected: dict[str, Any], outcome: Outcome) -> Iterator[str]:
-    """What an exercise expects of each record, in the unit in which the run recorded it."""
+    """The name of each record that an exercise asks for, with the value and the unit to expect."""
     recorded = {claim["what"]: claim for claim in outcome.claims}
     for name, value in expected.items():
         claim = recorded.get(name, {})
