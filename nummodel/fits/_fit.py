@@ -200,7 +200,7 @@ class Fit(Solved):
         """N and X of the highest throughput at any N >= 1; None for a curve that goes on rising, or
         to a ceiling that is higher. Raises ValueError for a law without N.
         """
-        N, X = _peaks.top(self)
+        N, X = self._top
         return (N, X) if np.isfinite(N) else None
 
     @property
@@ -208,7 +208,12 @@ class Fit(Solved):
         """The highest throughput of the curve at any N >= 1; infinite if it has neither peak nor
         ceiling.
         """
-        return _peaks.top(self)[1]
+        return self._top[1]
+
+    @cached_property
+    def _top(self) -> tuple[float, float]:
+        """What `_peaks.top` finds, once for all who ask."""
+        return _peaks.top(self)
 
     def load_for(self, X: float, level: float = 0.95) -> tuple[float, float, float]:
         """The load at which the curve first reaches `X`, and its interval (low, high).
