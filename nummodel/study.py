@@ -47,7 +47,7 @@ def document(
     chosen, why = compare.choose(fits)
     warnings = list(points.warnings)
     for name, f in fits.items():
-        of_law = remarks(f, level) + laws.cautions(fits, chosen) * (name == chosen)
+        of_law = remarks(f, level) + (laws.cautions(fits, chosen) if name == chosen else [])
         of_law += _outside(figures[name]["predictions"], points.x, level)
         warnings += [f"{name}: {sentence}" for sentence in of_law]
     if (new.N > used.N.max()).any():

@@ -34,14 +34,19 @@ def log_likelihood(fit: "Fit") -> float:
     return float(-n / 2 * (spread + 1) + np.log(fit.w).sum() / 2 - jacobian)
 
 
+def enough(fit: "Fit") -> int:
+    """The number of points from which on a law has an AICc: three more than its estimates."""
+    return len(fit.free) + 3
+
+
 def aicc(fit: "Fit") -> float:
-    """Akaike's criterion, corrected for few points; NaN unless n > p + 2.
+    """Akaike's criterion, corrected for few points; NaN unless there are `enough`.
 
     Burnham and Anderson (2002), 7.4, with the variance counted among the parameters. The density
     is that of X whatever the weights, so that fits with different weights can be compared.
     """
     n, k = len(fit.N), len(fit.free) + 1
-    if n <= k + 1:
+    if n < enough(fit):
         return np.nan
     return -2 * log_likelihood(fit) + 2 * k + 2 * k * (k + 1) / (n - k - 1)
 

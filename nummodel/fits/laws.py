@@ -44,7 +44,8 @@ def _too_few_points(chosen: str, fits: Mapping[str, Fit]) -> list[str]:
         if small == chosen and large in fits and np.isnan(compare.aicc(fits[large])):
             p = compare.nested(fits[small], fits[large])
             if p < compare.SIGNIFICANT:
-                expected = f"{len(fits[large].free) + 3} points, and there are {len(fits[large].N)}"
+                n = len(fits[large].N)
+                expected = f"{compare.enough(fits[large])} points, and there are {n}"
                 sentences.append(
                     f"{large} fits significantly better than {small} (p = {p:.2g}), "
                     f"and was not compared because that takes {expected}"
