@@ -11,11 +11,11 @@ for arrays as for numbers; derivatives that are zero are not kept.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, slots=True)
 class Jet:
     """A value, its slopes `first[i]`, and its second derivatives `second[i, j]`, i >= j."""
 
@@ -52,7 +52,7 @@ class Jet:
 
     def __add__(self, other: Any) -> "Jet":
         if not isinstance(other, Jet):
-            return replace(self, value=self.value + other)
+            return Jet(self.value + other, self.first, self.second)
         first, second = dict(self.first), dict(self.second)
         for i, a in other.first.items():
             _add(first, i, a)
@@ -64,8 +64,8 @@ class Jet:
         if not isinstance(other, Jet):
             return self._scaled(other)
         left, right = self._scaled(other.value), other._scaled(self.value)
-        product = left + replace(right, value=0.0)
-        second = dict(product.second)
+        product = left + Jet(0.0, right.first, right.second)
+        second = product.second
         for i, a in self.first.items():
             for j, b in other.first.items():
                 _add(second, (max(i, j), min(i, j)), a * b * (2.0 if i == j else 1.0))

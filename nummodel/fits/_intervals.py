@@ -186,7 +186,8 @@ def squares(
         loads = fit.N if target.loads is None else np.append(fit.N, target.loads)
         points = target.values(axes(fit.law, fit.free, loads, fit.X))
     batch = Batch(target.law, target.free, held, X, w, fit.log)
-    rss = descend(batch, points, TRIES, here.reshape(len(X), len(target.free)), 1e-7).rss
+    # The last step is one of Newton's: what remains after it is its square.
+    rss = descend(batch, points, TRIES, here.reshape(len(X), len(target.free)), 1e-5).rss
     others = [squares(fit, t, held, X, w, start, everywhere) for t in target.alternatives]
     return np.min([rss, *others], axis=0)
 
@@ -243,7 +244,8 @@ def _ends(fit: Solved, target: Target, t: float, value, lowest, far) -> np.ndarr
         return np.sqrt(np.nan_to_num(F, nan=1e300, posinf=1e300)) - t
 
     rows = np.flatnonzero(near != limit)
-    for beyond in (partial(excess, everywhere=False), excess):
+    for everywhere in (False, True):
+        beyond = _once(partial(excess, everywhere=everywhere))
         inner, outer = near.copy(), np.clip(near + np.sign(limit - near) * step, *bounds)
         end[rows] = limit[rows]
         on, crossed = rows, rows[:0]
@@ -259,7 +261,8 @@ def _ends(fit: Solved, target: Target, t: float, value, lowest, far) -> np.ndarr
             outer = np.clip(outer, *bounds)
         if len(crossed):
             brackets = inner[crossed], outer[crossed]
-            root = find_root(beyond, brackets, args=(crossed,), tolerances={"xrtol": 1e-10})
+            near_enough = {"xrtol": 1e-10, "fatol": 1e-10}
+            root = find_root(beyond, brackets, args=(crossed,), tolerances=near_enough)
             # An estimate out of range, moved to its bound, may be beyond the threshold already.
             end[crossed] = np.where(root.success, root.x, inner[crossed])
         # Elsewhere than near the estimates a cheaper minimum may be, which has to be looked for.
@@ -267,6 +270,22 @@ def _ends(fit: Solved, target: Target, t: float, value, lowest, far) -> np.ndarr
             break
         rows = crossed[excess(end[crossed], crossed) < -1e-6]
     return np.where(end == limit, np.append(lowest, far), turned(end)).reshape(2, count)
+
+
+def _once(excess):
+    """The excess of values and their rows, each computed once: `find_root` asks again for both ends
+    of a bracket.
+    """
+    known: dict[tuple[float, float], float] = {}
+
+    def remembered(value, row):
+        pairs = list(zip(value.tolist(), row.tolist(), strict=True))
+        new = [i for i, pair in enumerate(pairs) if pair not in known]
+        if new:
+            known.update(zip([pairs[i] for i in new], excess(value[new], row[new]), strict=True))
+        return np.array([known[pair] for pair in pairs])
+
+    return remembered
 
 
 def load(fit: Solved, X: float, level: float) -> np.ndarray:
