@@ -27,13 +27,13 @@ EXACT = 1e12
 
 
 class Target(NamedTuple):
-    """A quantity of interest, `name`, and the `law` that has it as an argument.
+    """A quantity that is held at a value while the quantities in `free` are fitted.
 
-    `value` is its estimate, at each of the `loads` if it has loads. `free` are the quantities to
-    fit while it is held; one of them is the square root of the quantity `rooted`, if there is one.
-    A target with a `weight` at each load is no argument of the law, but one more measurement. The
-    cost is the least of those of the target and of its `alternatives`, whose laws have the quantity
-    in place of another one.
+    The `law` has this quantity, `name`, as an argument. `value` is its estimate, at each of the
+    `loads` if it has loads. If `rooted` names a quantity, its square root is fitted in its place. A
+    target with a `weight` at each load is no argument of the law: it is compared with the law's
+    result, as a measurement is. Each of the `alternatives` is the same quantity in place of another
+    argument of the law; the cost is the least of the costs of the target and of its alternatives.
     """
 
     name: str

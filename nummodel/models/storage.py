@@ -8,7 +8,7 @@ A closed system of N outstanding requests (its queue depth) goes through station
 array([111.1, 666.7, 888.9])
 
 Little's law, `operational.little_population`, relates depth, IOPS and latency.
-`operational.throughput_at` gives the rate of interrupts at which a processor is busy to rho.
+`operational.throughput_at` gives the rate of interrupts at which a processor's utilisation is rho.
 Times are in seconds, rates per second, utilisations are fractions.
 """
 
@@ -136,8 +136,8 @@ def ramdisk(N, Z, S, t_local, t_remote, nodes=1, r=0.0, held=1.0) -> Requests:
 
     A request holds the driver's lock of its disk for `S`. Then the processor copies the block, in
     `t_local` from the memory of its own node or `t_remote` from that of another, and keeps the lock
-    for a share `held` of the copy. A share `r` of the requests is for data that are only read, of
-    which each node has a disk of its own. All other data lie on the disk of the home node.
+    for a share `held` of the copy. A share `r` of the requests is for data that are only read: each
+    node has a disk of its own with a copy of them. All other data lie on the disk of the home node.
 
     One disk whose lock is held throughout is one server, and more nodes only make it slower:
 
