@@ -65,7 +65,7 @@ class Jet:
             return self._scaled(other)
         left, right = self._scaled(other.value), other._scaled(self.value)
         product = left + Jet(0.0, right.first, right.second)
-        second = product.second
+        second = dict(product.second)
         for i, a in self.first.items():
             for j, b in other.first.items():
                 _add(second, (max(i, j), min(i, j)), a * b * (2.0 if i == j else 1.0))

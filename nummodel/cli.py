@@ -89,7 +89,7 @@ def report(notebooks, given, sweep, params, jobs, output, timeout, force, no_exe
     if kept:
         executed = len(outcomes) - kept
         there = f"{kept} of {len(outcomes)} runs were there already (--force runs them again)"
-        tell(f"{f'{executed} executed' if executed else 'nothing to do'}: {there}")
+        tell(f"{f'{executed} executed, ' if executed else 'nothing to do: '}{there}")
     click.echo(os.fsencode(index))  # as it is called, whatever its encoding
     if len(outcomes) == 1 and outcomes[0].paged:
         tell(f"its page: {index.parent / outcomes[0].run.name}.html")

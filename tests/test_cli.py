@@ -214,8 +214,8 @@ def test_columns_that_are_named(tmp_path, options, x, y):
 @pytest.mark.parametrize(
     "options, hint",
     [
-        ((), "no x was given: --x NAME, in a report -p x=NAME; the columns are: size, tps, host"),
-        (("--x", "tps"), "no y was given: --y NAME, in a report -p y=NAME; the columns are: size"),
+        ((), "no x was given: --x NAME, or in a report -p x=NAME; the columns are: size, tps"),
+        (("--x", "tps"), "no y was given: --y NAME, or in a report -p y=NAME; the columns are:"),
         (("--x", "size", "--y", "tps"), ""),
         (("--x", "tps", "--y", "host"), ""),
     ],
@@ -526,7 +526,7 @@ def test_fit_for_people():
         (GOOD.replace("N,X", "N,N"), ":1:", "'N' appears twice"),
         (GOOD.replace("4,35", "4,35,1"), ":4:", "3 cells, expected 2"),
         (GOOD.replace("4,35", "4"), ":4:", "1 cells, expected 2"),
-        (b"\x89PNG\r\n\x1a\n\0\0", "", "not text"),
+        (b"\x89PNG\r\n\x1a\n\0\0", "", "not in UTF-8"),
         (GOOD.encode() + b"\0", "", "not text"),
         ("N\n1\n2\n", "", "expected a column for X"),
         ('N,X\n1,"10\n2,20\n', ":3:", "unexpected end of data"),

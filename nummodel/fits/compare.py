@@ -92,7 +92,7 @@ def choose(fits: Mapping[str, "Fit"]) -> tuple[str | None, str]:
         return next(iter(fits)), "the only law fitted"
     scores = {name: score for name, f in fits.items() if np.isfinite(score := aicc(f))}
     if len(scores) < 2:
-        expected = "AICc needs three more than a law has estimates"
+        expected = "AICc needs three points more than a law has estimates"
         return None, f"too few points to compare laws: {expected}"
     rejected: dict[str, str] = {}
     pairs = [pair for pair in NESTED if set(pair) <= set(scores)]
@@ -118,7 +118,7 @@ def choose(fits: Mapping[str, "Fit"]) -> tuple[str | None, str]:
         else f"{best} has the lowest AICc {among}({remaining[best]:.1f})"
     )
     if (lowest := min(scores, key=scores.__getitem__)) in rejected:
-        why.append(f"AICc alone would choose {lowest}: with few points an estimate costs it much")
+        why.append(f"AICc alone, hard on estimates from few points, would choose {lowest}")
     loo = {name: error for name in scores if np.isfinite(error := fits[name].loo_rmse)}
     if chosen in loo:
         other = min(loo, key=loo.__getitem__)

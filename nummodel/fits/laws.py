@@ -63,7 +63,7 @@ def _for_log_weights(result: Fit) -> list[str]:
         return []
     return [
         "the residuals speak for errors of the same percentage everywhere (log-likelihood higher "
-        f"by {gain:.1f}): try --weights log, in a report -p weights=log"
+        f"by {gain:.1f}): try --weights log (in a report: -p weights=log)"
     ]
 
 

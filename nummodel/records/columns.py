@@ -144,7 +144,7 @@ def _numbers(cells: Cells, column: str, path: Path, guessed: str) -> np.ndarray:
     try:
         return table.numbers(cells, column, path, positive=True)
     except InputError as error:
-        how = f"no {guessed} was given: --{guessed} NAME, in a report -p {guessed}=NAME"
+        how = f"no {guessed} was given: --{guessed} NAME, or in a report -p {guessed}=NAME"
         hint = f" ({how}; the columns are: {_listed(cells)})" if guessed else ""
         raise InputError(f"{error}{hint}") from None
 

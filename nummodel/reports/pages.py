@@ -3,7 +3,7 @@
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from datetime import datetime
 from functools import cache
 from html import escape
@@ -22,6 +22,8 @@ from nummodel.reports.runs import Run
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
 WIDGET_STATE = "application/vnd.jupyter.widget-state+json"
+#: A link to the page of another notebook.
+PAGE = re.compile(r'<a href="(?P<name>[\w-]+)\.html">(?P<text>.*?)</a>')
 #: A space that must not end a line: the one between a figure and its unit.
 BEFORE_UNIT = re.compile(r"(?<=\d) (?=%|(?:[mµn]?s|[KMG]B)\b)")
 
@@ -29,8 +31,8 @@ BEFORE_UNIT = re.compile(r"(?<=\d) (?=%|(?:[mµn]?s|[KMG]B)\b)")
 RELOAD = '<meta http-equiv="refresh" content="30">'
 
 
-def page(outcome: Outcome) -> str:
-    """The page of one run."""
+def page(outcome: Outcome, names: Collection[str]) -> str:
+    """The page of one run. It links to the pages with these `names`, and to no other notebook's."""
     from nbformat import from_dict
 
     notebook = outcome.notebook
@@ -46,6 +48,7 @@ def page(outcome: Outcome) -> str:
     body, _ = _exporter().from_notebook_node(copy)
     for name, cell in _told(notebook).items():
         body = body.replace(f'href="#{name}"', f'href="#cell-id={cell}"')
+    body = PAGE.sub(lambda link: link[0] if link["name"] in names else link["text"], body)
     exercises = [
         (exercise, _answers(exercise["expect"], outcome))
         for exercise in notebook.metadata.get("nummodel", {}).get("exercises", [])

@@ -8,7 +8,7 @@ last: a run that has one is done.
 
 import json
 import signal
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import replace
@@ -65,14 +65,15 @@ def make(
     kinds = BOTH if execute else BOTH[:1]
     _refuse_unwritable(folder, [f"{run.name}.{kind}" for run in unfinished for kind in kinds])
     stopped, warm = Event(), len(unfinished) > jobs
+    names = {run.name for run in runs}
 
     def work(run: Run) -> Outcome:
         if not execute:
-            return reuse_run(run, place)
+            return reuse_run(run, place, names)
         outcome = carry_out(run, timeout, warm)
         if stopped.is_set():
             raise InterruptedError
-        return keep(outcome, place)
+        return keep(outcome, place, names)
 
     with _stopping(stopped):
         try:
@@ -85,7 +86,7 @@ def make(
                     raise KeyboardInterrupt
                 _all(work, progress, jobs, stopped)
         finally:
-            outcomes = {run: _settled(outcome, place) for run, outcome in outcomes.items()}
+            outcomes = {run: _settled(outcome, place, names) for run, outcome in outcomes.items()}
             summarise(list(outcomes.values()), place)
     return list(outcomes.values())
 
@@ -134,14 +135,18 @@ def _stopping(stopped: Event) -> Iterator[None]:
 
 def execute_run(run: Run, folder: Path, timeout: float = TIMEOUT) -> Outcome:
     """Execute one notebook into `folder`, with its page; a failure is part of the outcome."""
-    return keep(carry_out(run, timeout), folder)
+    return keep(carry_out(run, timeout), folder, {run.name})
 
 
-def keep(outcome: Outcome, folder: Path, kinds: Iterable[str] = BOTH) -> Outcome:
-    """Write an outcome's page and executed notebook. Raises what the index would raise for it."""
+def keep(
+    outcome: Outcome, folder: Path, names: Collection[str], kinds: Iterable[str] = BOTH
+) -> Outcome:
+    """Write an outcome's page, beside the pages with these `names`, and its executed notebook.
+    Raises what the index would raise for it.
+    """
     _indexed(outcome)
     text = json.dumps(outcome.notebook, indent=1, ensure_ascii=False) + "\n"
-    texts = {"html": pages.page(outcome), "ipynb": text}
+    texts = {"html": pages.page(outcome, names), "ipynb": text}
     write(folder, {f"{outcome.run.name}.{kind}": texts[kind] for kind in kinds})
     return outcome
 
@@ -160,13 +165,13 @@ def finished(run: Run, folder: Path) -> Outcome | None:
         return None
 
 
-def reuse_run(run: Run, folder: Path) -> Outcome:
+def reuse_run(run: Run, folder: Path, names: Collection[str]) -> Outcome:
     """The outcome of a run in an earlier report, with a new page."""
     executed = folder / f"{run.name}.ipynb"
     notebook = read(executed if executed.exists() else run.notebook)
     stamp = notebook.metadata.get(STAMP, {}) if executed.exists() else {}
     error = stamp.get("error", "not executed")
-    return keep(Outcome(run, notebook, stamp.get("seconds", 0.0), error), folder, BOTH[:1])
+    return keep(Outcome(run, notebook, stamp.get("seconds", 0.0), error), folder, names, BOTH[:1])
 
 
 def _indexed(outcome: Outcome) -> Outcome:
@@ -184,7 +189,7 @@ def _outcome(future: Future, before: Outcome) -> Outcome:
         return replace(before, unfinished="", error=f"{type(failure).__name__}: {failure}")
 
 
-def _settled(outcome: Outcome, folder: Path) -> Outcome:
+def _settled(outcome: Outcome, folder: Path, names: Collection[str]) -> Outcome:
     """The outcome at the end; its files are written again if a notebook has removed them."""
     if outcome.unfinished:
         return replace(outcome, unfinished="", error="interrupted before it was done")
@@ -192,7 +197,7 @@ def _settled(outcome: Outcome, folder: Path) -> Outcome:
         return outcome
     try:
         there = all((folder / f"{outcome.run.name}.{kind}").exists() for kind in BOTH)
-        return outcome if there else keep(outcome, folder)
+        return outcome if there else keep(outcome, folder, names)
     except Exception as failure:
         return replace(outcome, paged=False, error=f"{type(failure).__name__}: {failure}")
 

@@ -250,7 +250,7 @@ def test_what_is_kept_is_counted_from_the_beginning(tmp_path):
     told = "executing 3 runs of 1 notebook (1 of 4 runs done already), 1 at a time; "
     assert f"nummodel: {told}out/index.html" in err
     assert re.findall(r"\((\d of \d) done", err) == ["2 of 4", "3 of 4", "4 of 4"]
-    assert "3 executed: 1 of 4 runs were there already" in err
+    assert "3 executed, 1 of 4 runs were there already" in err
 
 
 def test_a_sweep_is_shown_as_a_table_meanwhile(tmp_path):
@@ -367,7 +367,7 @@ def test_each_failure_is_told_and_the_others_finish(tmp_path):
     code, _, err = run_here(
         "--params", "runs.yaml", "--timeout", "4", "--output", "out", cwd=tmp_path
     )
-    assert code == 1 and "4 executed: 2 of 6 runs were there already" in err
+    assert code == 1 and "4 executed, 2 of 6 runs were there already" in err
 
 
 IMPORTED = """

@@ -63,9 +63,21 @@ def test_answers_to_exercises_are_in_the_units_of_the_run(tmp_path):
     exercise = {"question": "Where?", "parameters": {"size": 3}, "expect": expected}
     book["metadata"]["nummodel"] = {"exercises": [exercise]}
     path.write_text(json.dumps(book))
-    page = pages.page(report.execute_run(Run(path), tmp_path / "out"))
+    page = pages.page(report.execute_run(Run(path), tmp_path / "out"), ())
     told = "gain: 0.89 %; law: usl; peak: between 35 and 36; peak, interval: 32.4 to 40.5."
     assert told in page
+
+
+def test_a_page_links_to_the_pages_of_its_report_only(tmp_path):
+    path = notebook(tmp_path, "one", "1")
+    book = json.loads(path.read_text())
+    text = "See [the next](two.ipynb), and [another](three.ipynb)."
+    book["cells"].append({"cell_type": "markdown", "metadata": {}, "source": text})
+    path.write_text(json.dumps(book))
+    (outcome,) = report.make([Run(path)], tmp_path / "out", jobs=1)
+    assert "See the next, and another." in (tmp_path / "out" / "one.html").read_text()
+    page = pages.page(outcome, {"one", "two"})
+    assert 'See <a href="two.html">the next</a>, and another.' in page
 
 
 def test_a_failed_claim_is_kept_with_its_row(mixed):
