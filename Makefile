@@ -17,6 +17,7 @@ INSTALL = $(BIN)/uv pip install --quiet --python $(BIN)/python $(VERSIONS)
 # A process that has finished its tests takes over tests from another process. If a process dies,
 # the run ends: xdist would replace the process, and then wait for ever.
 PARALLEL = --numprocesses $(JOBS) --dist worksteal --max-worker-restart 0
+UV := uv==0.13.9
 # Go builds actionlint from source; the pip package of this name would download a binary.
 ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 
@@ -101,7 +102,7 @@ clean:  ## remove what these targets made
 $(BIN)/uv:
 	@echo 'nummodel: setting up $(VENV) first (about a minute, 700 MB)' >&2
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check $(UV)
 
 $(BIN)/actionlint: $(BIN)/uv
 	@command -v go >/dev/null || { echo 'make: Go is not installed; it builds actionlint' >&2; exit 1; }

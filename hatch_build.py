@@ -38,12 +38,15 @@ class Tracked(BuildHookInterface):
 
 
 def tracked(root: Path, tops: list[str]) -> list[str]:
-    """The files that git tracks; none in an sdist, or where there is no git."""
-    command = ["git", "ls-files", "-z", "--", *tops]
+    """The files that git tracks; none in an sdist, or where there is no git. Raises
+    CalledProcessError if git cannot list them.
+    """
+    # Git lists the files of a checkout of somebody else only if it is told that this is safe.
+    command = ["git", "-c", f"safe.directory={root}", "ls-files", "-z", "--", *tops]
     if not (root / ".git").exists() or not which("git"):
         return []
-    listed = subprocess.run(command, cwd=root, capture_output=True, text=True).stdout
-    return [path for path in listed.split("\0") if (root / path).is_file()]
+    listed = subprocess.run(command, cwd=root, check=True, stdout=subprocess.PIPE, text=True)
+    return [path for path in listed.stdout.split("\0") if (root / path).is_file()]
 
 
 def present(root: Path, tops: list[str]) -> list[str]:

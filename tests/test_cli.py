@@ -159,6 +159,9 @@ def test_columns_are_known_by_their_names(tmp_path, header, x, y):
         ("threads,tps per client,elapsed", "no column is known as the throughput"),
         ("clients,total transactions,elapsed", "no column is known as the throughput"),
         ("threads,n,tps", "threads, n may be the load"),
+        ("threads,requests,seconds", "requests may be a count"),
+        ("threads,ops,time_s", "ops may be a count"),
+        ("jobs,mb_s,iops", "mb_s, iops may be the throughput"),
     ],
 )
 def test_columns_that_are_not_clear_are_refused_with_the_command_that_names_them(
@@ -173,7 +176,16 @@ def test_columns_that_are_not_clear_are_refused_with_the_command_that_names_them
     assert {got["x"], got["y"]} <= set(header.split(","))
 
 
-@pytest.mark.parametrize("header", ["threads,run,elapsed_s", "threads,runtime,when"])
+@pytest.mark.parametrize(
+    "header",
+    [
+        "threads,run,elapsed_s",
+        "threads,runtime,when",
+        "threads,uid,mean (µs)",
+        "threads,99th,R",
+        "N,R,W",
+    ],
+)
 def test_times_are_not_proposed_as_throughputs(tmp_path, header):
     message = refused("fit", write(tmp_path, f"{header}\n1,10,3\n2,19,4\n4,33,5\n8,52,6\n"))
     assert "a throughput is work over time" in message and "--y COLUMN" in message

@@ -22,9 +22,9 @@ WORDS = {
     "pct percent idle share ratio hit hits efficiency failures failed retries timeouts",
     "time": "time times latency latencies response rt duration elapsed wall delay wait waiting "
     "runtime walltime cputime when date datetime day timestamp epoch start end seconds second secs "
-    "sec s ms us ns usec msec nsec minutes minute mins min hours hour h",
+    "sec s ms us µs μs ns usec msec nsec minutes minute mins min hours hour h makespan sojourn r w",
     "run": "id ids run runs rep reps repeat repetition replicate iteration iter trial seed index "
-    "idx row line sample round attempt",
+    "idx row line sample round attempt uid pid",
     "configuration": "config configuration setting settings variant version release build host "
     "machine name mode branch commit compiler kernel engine",
     "throughput": "x throughput thruput xput tps qps rps iops ops tpm tpmc tph itr bandwidth "
@@ -35,7 +35,12 @@ WORDS = {
 }
 COUNTED = "ops operations req requests tx txn transactions queries messages commits mb gb".split()
 KINDS = {word: kind for kind, words in reversed(WORDS.items()) for word in words.split()}
+BYTES = "kb mb gb kib mib gib".split()
 NUMBER = "n num number total count".split()
+#: The words of a column that holds how long a run took.
+TAKEN = (
+    "time total duration elapsed wall runtime walltime makespan s sec seconds secs ms us".split()
+)
 PER_TIME = "s sec second seconds ms us ns min minute h hour".split()
 #: What weights can be besides a column. `nummodel.fits` says what each means.
 WEIGHTS = ("absolute", "relative", "log")
@@ -102,11 +107,13 @@ def kind(name: str) -> str:
         return "throughput"
     if after:
         return "time" if "time" in kinds else "other"
+    if "s" in words and set(words) & set(BYTES):
+        return "throughput"
     if "s" in words and set(words) & set(COUNTED):
         return ""  # "requests_s" may be requests per second
     if set(words) & set(NUMBER) and set(words) & set(COUNTED):
         return "other"
-    if any(re.fullmatch("p[0-9]+", word) for word in words):
+    if any(re.fullmatch("p[0-9]+|[0-9]+th", word) for word in words):
         return "time"
     return next((k for k in WORDS if k in kinds), "")
 
@@ -134,7 +141,9 @@ def _choose(
         return unclear[0], unclear[1]
     loads = loads or [c for c in unclear if c not in results]
     results = results or [c for c in unclear if c not in loads]
-    if len(loads) == len(results) == 1:
+    counted = y is None and [c for c in results if set(_words(c)) <= {*COUNTED, *NUMBER}]
+    taken = [c for c in names if set(_words(c)) <= {*TAKEN}]
+    if len(loads) == len(results) == 1 and not (counted and taken):
         return loads[0], results[0]
     raise InputError(f"{path}: {_doubt(loads, results, names, path)}")
 
@@ -170,10 +179,11 @@ def _pooled(cells: Cells, used: set[str], N: np.ndarray, path: str | Path) -> li
             literal = values[0].replace("\\", r"\\").replace('"', r"\"")
             head = f"NR < {next(iter(column))}"  # comments before the header as well
             rows = shlex.quote(rf'{{sub(/\r$/, "")}} {head} || ${place} == "{literal}"')
-            split = f"awk -F{shlex.quote(cells.delimiter)} {rows} {shlex.quote(str(path))}"
+            split = f": awk -F{shlex.quote(cells.delimiter)} {rows} {shlex.quote(str(path))}"
+            how = f"{split} | nummodel fit -" if str(path) != "-" else ""  # standard input is read
             warnings.append(
                 f"the rows have different {name} ({', '.join(values[:3])}{rest}) and are fitted "
-                f"together; if these are configurations, fit each alone: {split} | nummodel fit -"
+                f"together; if these are configurations, fit each alone{how}"
             )
     return warnings
 
@@ -208,6 +218,8 @@ def _doubt(loads: list[str], results: list[str], names: list[str], path: str | P
     """What is not clear, and the command that says it."""
     what, candidates = ("load", loads) if len(loads) != 1 else ("throughput", results)
     doubt = f"{_listed(candidates)} may be the {what}"
+    if candidates == results and len(results) == 1:
+        doubt = f"{results[0]} may be a count, not a rate: a throughput is work over time"
     if not candidates:
         doubt = f"no column is known as the {what}"
         if what == "throughput" and (times := [c for c in names if kind(c) == "time"]):
