@@ -140,6 +140,9 @@ def test_comments_may_hold_anything(tmp_path):
         ("n_requests,threads,tps", "threads", "tps"),
         ("x position,threads,tps", "threads", "tps"),
         ("total_ops,threads,ops_per_s", "threads", "ops_per_s"),
+        ("seconds,threads,r_iops", "threads", "r_iops"),
+        (",threads,requests", "threads", "requests"),
+        ("time for 1 GB (s),threads,ops/µs", "threads", "ops/µs"),
     ],
 )
 def test_columns_are_known_by_their_names(tmp_path, header, x, y):
@@ -161,6 +164,7 @@ def test_columns_are_known_by_their_names(tmp_path, header, x, y):
         ("threads,n,tps", "threads, n may be the load"),
         ("threads,requests,seconds", "requests may be a count"),
         ("threads,ops,time_s", "ops may be a count"),
+        ("threads,kb,minutes", "kb may be a count"),
         ("jobs,mb_s,iops", "mb_s, iops may be the throughput"),
     ],
 )
@@ -538,7 +542,7 @@ def test_fit_for_people():
         (GOOD.replace("N,X", "N,N"), ":1:", "'N' appears twice"),
         (GOOD.replace("4,35", "4,35,1"), ":4:", "3 cells, expected 2"),
         (GOOD.replace("4,35", "4"), ":4:", "1 cells, expected 2"),
-        (b"\x89PNG\r\n\x1a\n\0\0", "", "not in UTF-8"),
+        (b"\x89PNG\r\n\x1a\n\0\0", "", "not text in UTF-8"),
         (GOOD.encode() + b"\0", "", "not text"),
         ("N\n1\n2\n", "", "expected a column for X"),
         ('N,X\n1,"10\n2,20\n', ":3:", "unexpected end of data"),

@@ -292,8 +292,9 @@ def test_without_the_list_of_git_nothing_is_built(littered, tmp_path):
     broken = tmp_path / "broken"
     copytree(littered, broken)
     (broken / ".git" / "HEAD").unlink()
-    with pytest.raises(subprocess.CalledProcessError):
+    with pytest.raises(subprocess.CalledProcessError) as failed:
         built(broken, "wheel", tmp_path / "wheel")
+    assert b"ls-files" in failed.value.stderr
 
 
 def in_wheel(path):

@@ -186,7 +186,7 @@ def squares(
         loads = fit.N if target.loads is None else np.append(fit.N, target.loads)
         points = target.values(axes(fit.law, fit.free, loads, fit.X))
     batch = Batch(target.law, target.free, held, X, w, fit.log)
-    # The last step is one of Newton's: what remains after it is its square.
+    # The last steps are Newton's: after one of 1e-5, some 1e-10 remains.
     rss = descend(batch, points, TRIES, here.reshape(len(X), len(target.free)), 1e-5).rss
     others = [squares(fit, t, held, X, w, start, everywhere) for t in target.alternatives]
     return np.min([rss, *others], axis=0)
@@ -273,8 +273,8 @@ def _ends(fit: Solved, target: Target, t: float, value, lowest, far) -> np.ndarr
 
 
 def _once(excess):
-    """The excess of values and their rows, each computed once: `find_root` asks again for both ends
-    of a bracket.
+    """The same function of values and rows, which remembers what it has computed: `find_root` asks
+    for both ends of a bracket again.
     """
     known: dict[tuple[float, float], float] = {}
 

@@ -118,7 +118,9 @@ def choose(fits: Mapping[str, "Fit"]) -> tuple[str | None, str]:
         else f"{best} has the lowest AICc {among}({remaining[best]:.1f})"
     )
     if (lowest := min(scores, key=scores.__getitem__)) in rejected:
-        why.append(f"AICc alone, hard on estimates from few points, would choose {lowest}")
+        why.append(
+            f"AICc alone would choose {lowest}, as it favours few estimates where points are few"
+        )
     loo = {name: error for name in scores if np.isfinite(error := fits[name].loo_rmse)}
     if chosen in loo:
         other = min(loo, key=loo.__getitem__)

@@ -16,13 +16,15 @@ from nummodel.records import data
 from nummodel.records.readers import table
 from nummodel.records.readers.table import Cells, is_number
 
+UNITS = "s sec secs second seconds ms msec us µs μs usec ns nsec "  # of time
+UNITS += "min mins minute minutes h hour hours"
 #: What a word of a column's name says about the column. Where words disagree, the first kind wins.
 WORDS = {
     "other": "error errors err sd std stddev stdev stderr spread ci util utilization utilisation "
     "pct percent idle share ratio hit hits efficiency failures failed retries timeouts",
     "time": "time times latency latencies response rt duration elapsed wall delay wait waiting "
-    "runtime walltime cputime when date datetime day timestamp epoch start end seconds second secs "
-    "sec s ms us µs μs ns usec msec nsec minutes minute mins min hours hour h makespan sojourn r w",
+    "runtime walltime cputime when date datetime day timestamp epoch start end makespan sojourn "
+    "r w " + UNITS,
     "run": "id ids run runs rep reps repeat repetition replicate iteration iter trial seed index "
     "idx row line sample round attempt uid pid",
     "configuration": "config configuration setting settings variant version release build host "
@@ -33,15 +35,14 @@ WORDS = {
     "processors cpus vcpus cores worker workers process processes procs nodes servers concurrency "
     "load population customers sessions terminals streams jobs parallelism",
 }
-COUNTED = "ops operations req requests tx txn transactions queries messages commits mb gb".split()
+BYTES = "kb mb gb kib mib gib"
+COUNTED = (
+    f"ops operations req requests tx txn transactions queries messages commits {BYTES}".split()
+)
 KINDS = {word: kind for kind, words in reversed(WORDS.items()) for word in words.split()}
-BYTES = "kb mb gb kib mib gib".split()
 NUMBER = "n num number total count".split()
 #: The words of a column that holds how long a run took.
-TAKEN = (
-    "time total duration elapsed wall runtime walltime makespan s sec seconds secs ms us".split()
-)
-PER_TIME = "s sec second seconds ms us ns min minute h hour".split()
+TAKEN = f"time total duration elapsed wall runtime walltime makespan {UNITS}".split()
 #: What weights can be besides a column. `nummodel.fits` says what each means.
 WEIGHTS = ("absolute", "relative", "log")
 
@@ -98,16 +99,16 @@ def kind(name: str) -> str:
     words = _words(name)
     if not words:
         return "run"  # as the column without a name, which pandas writes for row numbers
-    # "N" is the load, but "n_requests" is how many requests there were.
-    kinds = {KINDS.get(word) for word in words if word not in ("n", "x") or len(words) == 1}
+    # "N" is the load, but "n_requests" is how many requests there were, and "r_iops" are reads.
+    kinds = {KINDS.get(word) for word in words if word not in "nxrw" or len(words) == 1}
     if "other" in kinds:
         return "other"
     after = [words[i + 1] for i, word in enumerate(words[:-1]) if word == "per"]
-    if after and set(after) <= set(PER_TIME):
+    if after and set(after) <= set(UNITS.split()):
         return "throughput"
     if after:
         return "time" if "time" in kinds else "other"
-    if "s" in words and set(words) & set(BYTES):
+    if re.search("(^|[^a-z])[kmg]i?b_s($|[^a-z])", name.lower()):
         return "throughput"
     if "s" in words and set(words) & set(COUNTED):
         return ""  # "requests_s" may be requests per second
@@ -141,9 +142,9 @@ def _choose(
         return unclear[0], unclear[1]
     loads = loads or [c for c in unclear if c not in results]
     results = results or [c for c in unclear if c not in loads]
-    counted = y is None and [c for c in results if set(_words(c)) <= {*COUNTED, *NUMBER}]
-    taken = [c for c in names if set(_words(c)) <= {*TAKEN}]
-    if len(loads) == len(results) == 1 and not (counted and taken):
+    counted = y is None and any(set(_words(c)) <= {*COUNTED, *NUMBER} for c in results)
+    timed = any(kind(c) == "time" and set(_words(c)) <= set(TAKEN) for c in names)
+    if len(loads) == len(results) == 1 and not (counted and timed):
         return loads[0], results[0]
     raise InputError(f"{path}: {_doubt(loads, results, names, path)}")
 
@@ -180,7 +181,7 @@ def _pooled(cells: Cells, used: set[str], N: np.ndarray, path: str | Path) -> li
             head = f"NR < {next(iter(column))}"  # comments before the header as well
             rows = shlex.quote(rf'{{sub(/\r$/, "")}} {head} || ${place} == "{literal}"')
             split = f": awk -F{shlex.quote(cells.delimiter)} {rows} {shlex.quote(str(path))}"
-            how = f"{split} | nummodel fit -" if str(path) != "-" else ""  # standard input is read
+            how = f"{split} | nummodel fit -" if str(path) != "-" else ""  # it has been read
             warnings.append(
                 f"the rows have different {name} ({', '.join(values[:3])}{rest}) and are fitted "
                 f"together; if these are configurations, fit each alone{how}"
@@ -218,8 +219,8 @@ def _doubt(loads: list[str], results: list[str], names: list[str], path: str | P
     """What is not clear, and the command that says it."""
     what, candidates = ("load", loads) if len(loads) != 1 else ("throughput", results)
     doubt = f"{_listed(candidates)} may be the {what}"
-    if candidates == results and len(results) == 1:
-        doubt = f"{results[0]} may be a count, not a rate: a throughput is work over time"
+    if len(candidates) == 1:
+        doubt = f"{results[0]} may be a count, and a throughput is a rate"
     if not candidates:
         doubt = f"no column is known as the {what}"
         if what == "throughput" and (times := [c for c in names if kind(c) == "time"]):

@@ -23,7 +23,7 @@ from nummodel.reports.runs import Run
 WIDGET = "application/vnd.jupyter.widget-view+json"
 WIDGET_STATE = "application/vnd.jupyter.widget-state+json"
 #: A link to the page of another notebook.
-PAGE = re.compile(r'<a href="(?P<name>[\w-]+)\.html">(?P<text>.*?)</a>')
+PAGE = re.compile(r'<a class="page" href="(?P<name>[\w-]+)\.html">(?P<text>.*?)</a>', re.DOTALL)
 #: A space that must not end a line: the one between a figure and its unit.
 BEFORE_UNIT = re.compile(r"(?<=\d) (?=%|(?:[mµn]?s|[KMG]B)\b)")
 
@@ -163,8 +163,10 @@ def _prose(markdown: str, page: str = "") -> str:
             return super().text(BEFORE_UNIT.sub("\N{NO-BREAK SPACE}", text))
 
         def link(self, text: str, url: str, title: str | None = None) -> str:
-            if not url.startswith("#"):  # to another notebook, whose page stands beside this one
-                return super().link(text, re.sub(r"^([\w-]+)\.ipynb$", r"\1.html", url), title)
+            if other := re.fullmatch(r"([\w-]+)\.ipynb", url):  # whose page stands beside this one
+                return f'<a class="page" href="{other[1]}.html">{text}</a>'
+            if not url.startswith("#"):
+                return super().link(text, url, title)
             return f'<a class="figure" href="{page}{url}">{text}</a>'
 
         def inline_math(self, body: str) -> str:

@@ -77,7 +77,7 @@ def test_a_page_links_to_the_pages_of_its_report_only(tmp_path):
     (outcome,) = report.make([Run(path)], tmp_path / "out", jobs=1)
     assert "See the next, and another." in (tmp_path / "out" / "one.html").read_text()
     page = pages.page(outcome, {"one", "two"})
-    assert 'See <a href="two.html">the next</a>, and another.' in page
+    assert 'See <a class="page" href="two.html">the next</a>, and another.' in page
 
 
 def test_a_failed_claim_is_kept_with_its_row(mixed):

@@ -38,7 +38,7 @@ def read(path: str | Path) -> Cells:
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}, expected a readable file") from None
     except UnicodeDecodeError:
-        raise InputError(f"{path}: not in UTF-8, expected a CSV file that is") from None
+        raise InputError(f"{path}: not text in UTF-8, expected a CSV file") from None
     if "\0" in text:
         raise InputError(f"{path}: not text, expected a CSV file in UTF-8")
     if len(text) > LARGEST:
