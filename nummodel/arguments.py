@@ -42,8 +42,9 @@ def numbers(name: str, value: Any) -> np.ndarray:
 def within(
     name: str, value: Any, low: float, high: float = LARGEST, *, whole=False, ndim=(), empty=False
 ) -> np.ndarray:
-    """An argument as an array of floats from `low` to `high`. It may have any number of dimensions,
-    or one of `ndim`. Raises ValueError that names it and says what was expected.
+    """An argument as an array of floats, none of them below `low` or above `high`. The number of
+    its dimensions is one of `ndim`, or any if `ndim` is empty. Raises a ValueError that names the
+    argument and says what was expected.
     """
     try:
         array = numbers(name, value)

@@ -143,6 +143,9 @@ def test_comments_may_hold_anything(tmp_path):
         ("seconds,threads,r_iops", "threads", "r_iops"),
         (",threads,requests", "threads", "requests"),
         ("time for 1 GB (s),threads,ops/µs", "threads", "ops/µs"),
+        ("R_mean,threads,writeMB_s", "threads", "writeMB_s"),
+        ("run,x,y", "x", "y"),
+        ("min,threads,ops", "threads", "ops"),
     ],
 )
 def test_columns_are_known_by_their_names(tmp_path, header, x, y):
@@ -165,6 +168,8 @@ def test_columns_are_known_by_their_names(tmp_path, header, x, y):
         ("threads,requests,seconds", "requests may be a count"),
         ("threads,ops,time_s", "ops may be a count"),
         ("threads,kb,minutes", "kb may be a count"),
+        ("cpu,requests,run_time_s", "requests may be a count"),
+        ("threads,n_bytes,seconds", "no column is known as the throughput"),
         ("jobs,mb_s,iops", "mb_s, iops may be the throughput"),
     ],
 )
@@ -188,6 +193,7 @@ def test_columns_that_are_not_clear_are_refused_with_the_command_that_names_them
         "threads,uid,mean (µs)",
         "threads,99th,R",
         "N,R,W",
+        "N,req_latency_s,R_mean",
     ],
 )
 def test_times_are_not_proposed_as_throughputs(tmp_path, header):

@@ -186,7 +186,7 @@ def squares(
         loads = fit.N if target.loads is None else np.append(fit.N, target.loads)
         points = target.values(axes(fit.law, fit.free, loads, fit.X))
     batch = Batch(target.law, target.free, held, X, w, fit.log)
-    # The last steps are Newton's: after one of 1e-5, some 1e-10 remains.
+    # The last steps are Newton's: after one of 1e-5 of the residuals' norm, some 1e-9 remains.
     rss = descend(batch, points, TRIES, here.reshape(len(X), len(target.free)), 1e-5).rss
     others = [squares(fit, t, held, X, w, start, everywhere) for t in target.alternatives]
     return np.min([rss, *others], axis=0)
@@ -276,7 +276,7 @@ def _once(excess):
     """The same function of values and rows, which remembers what it has computed: `find_root` asks
     for both ends of a bracket again.
     """
-    known: dict[tuple[float, float], float] = {}
+    known = {}
 
     def remembered(value, row):
         pairs = list(zip(value.tolist(), row.tolist(), strict=True))

@@ -108,8 +108,8 @@ def mix(access, copies) -> Mix:
 
     `access[i, j]` is how often node i accesses item j, in any unit; `copies[j, k]` is the share of
     item j that node k holds. The shares of an item add up to one, or to more if the item is
-    replicated. A node finds the part of an item that it does not hold at the other nodes, in
-    proportion to their shares.
+    replicated. A node gets the part of an item that it does not hold itself from the other nodes,
+    in proportion to their shares.
 
     If all of q nodes access all data alike, (q - 1)/q of the accesses are remote, whether the data
     are striped or in one place:

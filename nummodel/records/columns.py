@@ -35,14 +35,18 @@ WORDS = {
     "processors cpus vcpus cores worker workers process processes procs nodes servers concurrency "
     "load population customers sessions terminals streams jobs parallelism",
 }
-BYTES = "kb mb gb kib mib gib"
+BYTES = "kb mb gb tb kib mib gib tib"
 COUNTED = (
-    f"ops operations req requests tx txn transactions queries messages commits {BYTES}".split()
-)
+    "ops operation operations req request requests tx txn transaction transactions query queries "
+    f"message messages commit commits byte bytes {BYTES}"
+).split()
 KINDS = {word: kind for kind, words in reversed(WORDS.items()) for word in words.split()}
-NUMBER = "n num number total count".split()
-#: The words of a column that holds how long a run took.
-TAKEN = f"time total duration elapsed wall runtime walltime makespan {UNITS}".split()
+NUMBER = "n num number total count completed".split()
+#: The words of a column that holds how long a run took; "min" and "hour" may be something else.
+TAKEN = {
+    *f"time total test run wall clock duration elapsed runtime walltime makespan {UNITS}".split()
+}
+TAKEN -= {"min", "second", "minute", "hour"}
 #: What weights can be besides a column. `nummodel.fits` says what each means.
 WEIGHTS = ("absolute", "relative", "log")
 
@@ -100,7 +104,10 @@ def kind(name: str) -> str:
     if not words:
         return "run"  # as the column without a name, which pandas writes for row numbers
     # "N" is the load, but "n_requests" is how many requests there were, and "r_iops" are reads.
-    kinds = {KINDS.get(word) for word in words if word not in "nxrw" or len(words) == 1}
+    some = [word for word in words if word not in ("n", "x")] or words
+    known = [word for word in some if word in KINDS]
+    kinds = {KINDS[word] for word in known if word not in ("r", "w")} or {KINDS[w] for w in known}
+    times = {word for word in some if KINDS.get(word) == "time"}
     if "other" in kinds:
         return "other"
     after = [words[i + 1] for i, word in enumerate(words[:-1]) if word == "per"]
@@ -108,9 +115,9 @@ def kind(name: str) -> str:
         return "throughput"
     if after:
         return "time" if "time" in kinds else "other"
-    if re.search("(^|[^a-z])[kmg]i?b_s($|[^a-z])", name.lower()):
+    if re.search("[kmgt]i?b_s($|[^a-z])", name.lower()):
         return "throughput"
-    if "s" in words and set(words) & set(COUNTED):
+    if times == {"s"} and set(words) & set(COUNTED):
         return ""  # "requests_s" may be requests per second
     if set(words) & set(NUMBER) and set(words) & set(COUNTED):
         return "other"
@@ -138,12 +145,15 @@ def _choose(
     results = [y] if y is not None else _named(cells, names, "throughput", "X")
     numeric = [c for c in names if _has_numbers(cells[c].values())]
     unclear = [c for c in numeric or names if not kind(c)]
+    plain = {c.lower(): c for c in names}
+    if x is y is None and not loads and {"x", "y"} <= set(plain):
+        return plain["x"], plain["y"]
     if not loads and not results and len(unclear) == 2:
-        return unclear[0], unclear[1]
+        loads, results = unclear[:1], unclear[1:]
     loads = loads or [c for c in unclear if c not in results]
     results = results or [c for c in unclear if c not in loads]
     counted = y is None and any(set(_words(c)) <= {*COUNTED, *NUMBER} for c in results)
-    timed = any(kind(c) == "time" and set(_words(c)) <= set(TAKEN) for c in names)
+    timed = any(kind(c) == "time" and set(_words(c)) <= TAKEN for c in names)
     if len(loads) == len(results) == 1 and not (counted and timed):
         return loads[0], results[0]
     raise InputError(f"{path}: {_doubt(loads, results, names, path)}")
