@@ -3,13 +3,15 @@
 `make attack` (SEED=2026) does all of it, in some hours, and writes `benchmarks/ATTACK.md`; with
 `--share 0.001` a thousandth, and `--part fit` one part alone, printed. Wrong is a traceback, an
 exit code that is not 0, 1 or 2 (130 after a signal), a refusal of several lines, more than 20 s
-(without the time of the notebooks) or 1 GiB, and whatever is lost without a word.
+(without the time of the notebooks) or 1 GiB, a formula that takes more than 2 s of processor time,
+and whatever is lost without a word.
 """
 
 import argparse
 import csv
 import json
 import os
+import re
 import resource
 import shutil
 import signal
@@ -22,6 +24,7 @@ from pathlib import Path
 from unittest import mock
 
 import nbformat
+import numpy as np
 import psutil
 from attacker import WORDS, Attack, Hang
 
@@ -218,19 +221,59 @@ def disk(attack: Attack) -> None:
         attack.expect(f"full at {limit}: parts left", not parts)
 
 
+def large(attack: Attack) -> None:
+    """Calls and tables so large that they once took 12 s to 3 min: 5 s at most for a formula"""
+    from nummodel.models import locks, networks
+
+    draw, half = attack.random, np.maximum(0.1, 1 - np.arange(1000) / 1000)
+    many = [networks.queue(draw.uniform(0.1, 1), servers=draw.randint(16, 64)) for _ in range(50)]
+    falling = networks.load_dependent(0.1, 1 - 0.5 * np.arange(10**5) / 10**5)
+    collapses = [networks.load_dependent(0.1, half), networks.queue(0.15)]
+    calls = {
+        "solve with 10^9 threads": lambda: locks.solve(lambda n: 1.0, 10**9, 1.0),
+        "solve with a shared lock": lambda: locks.solve(
+            lambda n: locks.shared_grant(n, 1.0, 0.01), 2000, 10.0
+        ),
+        "fewest_shards": lambda: locks.fewest_shards(
+            lambda n: 1.0 + 0.01 * n, 800, 100.0, draw.uniform(0.1, 0.3)
+        ),
+        "50 stations, N = 10^5": lambda: networks.solve(many, 10**5, 10.0),
+        "50 stations, N = 10^6": lambda: networks.solve(many, 10**6, 10.0),
+        "a capacity that falls": lambda: networks.solve(
+            [falling, networks.queue(0.05)], 10**5, 1.0
+        ),
+        "a capacity that collapses": lambda: networks.solve(collapses, 100_001, 1000.0),
+    }
+    for what, call in calls.items():
+        attack.call(what, call, limit=5.0)
+    path = attack.folder / "large.csv"
+    for rows in (500, 5000):
+        N = [*range(1, 1 + rows), *range(1000, 1000 + rows)]
+        X = [n / (1 + 0.01 * n) * draw.gauss(1, 0.03) for n in N]
+        path.write_text("N,X\n" + "".join(f"{n},{x}\n" for n, x in zip(N, X, strict=True)))
+        attack.main("fit", str(path), "--holdout", "N>=1000")
+    names = [f"c{i}" for i in range(30_000)]
+    rows = "".join(f"{n},{10 * n}{',1' * len(names)}\n" for n in (1, 2, 4, 8, 16))
+    path.write_text(f"N,X,{','.join(names)}\n{rows}")
+    attack.main("fit", str(path))
+
+
 def formulas(attack: Attack) -> None:
-    """Public functions of the models with extreme values."""
+    """Public functions of the models with extreme values: 2 s of processor time at most each"""
     calls = {"NUMMODEL_CALLS": str(len(attack.rounds(20_000)))}
     calls["NUMMODEL_SEED"] = str(attack.random.randrange(10**6))
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "tests/models/test_extremes.py"]
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-rP", "tests/models/test_extremes.py"]
     done = subprocess.run(
         command, cwd=ROOT, env=os.environ | calls, stdout=subprocess.PIPE, text=True
     )
     attack.codes[done.returncode] += int(calls["NUMMODEL_CALLS"])
+    attack.slowest = max(
+        map(float, re.findall("slowest call: ([0-9.]+) s", done.stdout)), default=0
+    )
     attack.expect(f"{calls}: {done.stdout[-500:]}", done.returncode == 0)
 
 
-PARTS = fit, lists, notebooks, writers, kills, signals, server, outputs, disk, formulas
+PARTS = fit, lists, notebooks, writers, kills, signals, server, outputs, disk, large, formulas
 
 
 def one(part, seed: int, share: float) -> dict:

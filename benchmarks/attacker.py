@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from unittest import mock
 
@@ -86,6 +87,29 @@ class Attack:
         found, told = (self._text(stream) for stream in (out, err))
         self.judge(" ".join(arguments), code, found, told, seconds)
         return found if code == 0 else ""
+
+    def call(self, what: str, call: Callable[[], object], limit: float) -> None:
+        """Call a function, which may refuse its arguments, within `limit` s of processor time."""
+
+        def end(*_):
+            raise Hang
+
+        signal.signal(signal.SIGPROF, end)
+        start = time.process_time()
+        signal.setitimer(signal.ITIMER_PROF, LONGEST)
+        code: object = 0
+        try:
+            call()
+        except (ValueError, ArithmeticError):
+            code = 2
+        except BaseException as error:
+            code = f"{type(error).__name__}: {error}"[:200]
+        finally:
+            signal.setitimer(signal.ITIMER_PROF, 0)
+        seconds = time.process_time() - start
+        self.codes[code] += 1
+        self.slowest = max(self.slowest, seconds)
+        self.expect(f"{what}: {code} after {seconds:.1f} s", code in (0, 2) and seconds <= limit)
 
     @staticmethod
     def _text(stream: io.TextIOWrapper) -> str:

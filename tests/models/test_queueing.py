@@ -449,6 +449,7 @@ def test_allen_and_cunneen_with_one_server_is_not_the_bound_of_kingman(rho):
     wait, cv2_a = float(at / (1 - at)), 2 / alone - 1
     bound = rho * (cv2_a / rho**2 + 1) / (2 * (1 - rho))
     assert q.ggc_waiting(rho, 1.0, 1, cv2_a, 1) < wait < bound
+    assert "bound is another" in " ".join(q.ggc_waiting.__doc__.split())
     assert q.ggc_waiting(rho, 1.0, 1, 1, 7) == q.mg1_waiting(rho, 1.0, 7)
 
 
