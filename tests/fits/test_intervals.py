@@ -784,5 +784,5 @@ def test_relative_weights_are_warned_of_where_they_hold_less_than_they_say(n, no
     found = remarks(fit(LAWS["linear"], {"N": N, "X": X}, "relative"))
     warned = any("less often than they say" in remark for remark in found)
     covered = coverage_of_relative_weights(n, noise)
-    assert warned or covered > 0.933
+    assert warned or covered > 0.94
     assert covered < 0.948 or not warned
