@@ -11,7 +11,7 @@ import venv
 from importlib import metadata
 from itertools import chain
 from pathlib import Path
-from shutil import copy, copytree, unpack_archive
+from shutil import copy, unpack_archive
 from zipfile import ZipFile
 
 import pytest
@@ -255,14 +255,17 @@ def tracked(*folders):
 
 @pytest.fixture(scope="module", params=["git", "no git"])
 def littered(request, tmp_path_factory):
-    """A copy of the checkout in which somebody has worked."""
+    """A copy of the checkout in which somebody has worked, and the same without git."""
+    return littered_by(request.param == "git", tmp_path_factory.mktemp("littered"))
+
+
+def littered_by(git, folder):
     if not tracked("data"):
         pytest.skip("no checkout of git")
-    folder = tmp_path_factory.mktemp("littered")
     for path in tracked() | {"hatch_build.py"}:
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         copy(ROOT / path, folder / path)
-    if request.param == "git":
+    if git:
         for command in ("init --quiet", "add --all"):
             subprocess.run(["git", *command.split()], cwd=folder, check=True)
         (folder / "notebooks" / "99-mine.ipynb").write_text("{}")
@@ -286,11 +289,8 @@ def built(folder, kind, into):
     return path
 
 
-def test_without_the_list_of_git_nothing_is_built(littered, tmp_path):
-    if not (littered / ".git").exists():
-        pytest.skip("no git here")
-    broken = tmp_path / "broken"
-    copytree(littered, broken)
+def test_without_the_list_of_git_nothing_is_built(tmp_path):
+    broken = littered_by(True, tmp_path / "broken")
     (broken / ".git" / "HEAD").unlink()
     with pytest.raises(subprocess.CalledProcessError) as failed:
         built(broken, "wheel", tmp_path / "wheel")

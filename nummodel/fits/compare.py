@@ -83,8 +83,7 @@ def choose(fits: Mapping[str, "Fit"]) -> tuple[str | None, str]:
     A law is rejected if a law that contains it fits significantly better (`nested`, 5 % level), or
     if it fits no better than a rejected law with as many estimates. Of the remaining laws the one
     with the lowest AICc is chosen, and of those within `CLOSE` of it the simplest. None if fewer
-    than two laws have an AICc, for which a law needs three points more than it has estimates; and
-    none at a single load.
+    than two laws have an AICc; and none at a single load.
     """
     if not any(len(np.unique(f.N)) > 1 for f in fits.values()):
         return None, "one load says nothing of how throughput grows"
@@ -92,8 +91,9 @@ def choose(fits: Mapping[str, "Fit"]) -> tuple[str | None, str]:
         return next(iter(fits)), "the only law fitted"
     scores = {name: score for name, f in fits.items() if np.isfinite(score := aicc(f))}
     if len(scores) < 2:
-        expected = "AICc needs three points more than a law has estimates"
-        return None, f"too few points to compare laws: {expected}"
+        needed = ", ".join(f"{name} needs {enough(f)}" for name, f in fits.items())
+        there = max(len(f.N) for f in fits.values())
+        return None, f"too few points to compare laws: {needed}, and there are {there}"
     rejected: dict[str, str] = {}
     pairs = [pair for pair in NESTED if set(pair) <= set(scores)]
     tests = {(small, large): nested(fits[small], fits[large]) for small, large in pairs}
