@@ -98,10 +98,8 @@ def strange(notebook: Any, made: list[dict]) -> list[str]:
                 value = claim.get("documented" if link["documented"] else "model")
                 own = names_in(claim["what"])
                 labels = names_in(NUMBER.sub(" ", link["text"]) + link["beside"])
-                if Counter(labels) - Counter(own) or not expresses(
-                    link["text"], claim["what"], value
-                ):
-                    found.append(link[0])
+                right = expresses(link["text"], claim["what"], value)
+                found += [link[0]] * (not right or bool(Counter(labels) - Counter(own)))
                 about += own
             aside = ASIDE.sub(" ", LINK.sub(" ", passage))
             free = [n for n in names_in(aside) if not (is_sure(n, about) or is_sure(n, names))]
