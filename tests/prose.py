@@ -2,16 +2,22 @@
 
 `[a third of 30 %](#share-of-the-lock)` is held against the record "share of the lock" alone. Of the
 numbers in the link's text, those that stand in the record's name as well (2 % for 0.02) are
-conditions. The others express the recorded value, rounded as they are printed; those of an
-interval come in its order.
+conditions, each once. The others express the recorded value, rounded as they are printed; those of
+an interval or a list come in its order, and none of them is left out in between.
 `[30 %](#share-of-the-lock "documented")` is the documented figure of a claim, and the name of a
 parameter, as in `[32](#N)`, its default.
+
+A name with a number, such as 30-way, is that of a record to which its sentence, or its column of a
+table, has a link, or else one that the notebook knows. If another such name differs from it in one
+digit, it has to be in the link, or right behind it.
 """
 
 import ast
 import json
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import groupby, zip_longest
 from math import isclose
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,42 +26,46 @@ from nummodel import models
 from nummodel.records import claims, data
 from nummodel.reports.notebook import declared
 
-#: A link to a record: its text, the anchor, and whether the documented figure is meant.
-LINK = re.compile(r'\[(?P<text>[^\[\]]*)\]\(#(?P<anchor>[^\s)]+)(?P<documented> "documented")?\)')
+#: The kind of a name with a number, and its number, as in ("ways", "30").
+Name = tuple[str, str]
+#: A link to a record: its text, the anchor, whether the documented figure is meant, and what it is
+#: about: [5 % too low](#error-at-30-way) at 30-way.
+LINK = re.compile(
+    r'\[(?P<text>[^\[\]]*)\]\(#(?P<anchor>[^\s)]+)(?P<documented> "documented")?\)'
+    r"(?P<beside>(?: (?:at|of) \d+-way)?)"
+)
 #: A number, and the unit behind it, also where it begins a range or a list: "20 to 40 %".
 NUMBER = re.compile(
-    r"(?<![\w.'/^])-?\d[\d,]*(?:\.\d+)?(?![\w'])"
+    r"(?<![\w.'/^])-?\d[\d,]*(?:\.\d+)?(?:(?=(?:st|nd|rd|th)\b)|(?![\w']))"
     r"(?=(?P<unit>(?: ?(?:to|and|or|,|-) ?[\d.,]+)* ?(?:%|[mµn]?s\b|GB\b|million|billion)?))"
 )
 UNITS = {"%": 1e2, "ms": 1e3, "µs": 1e6, "ns": 1e9, "GB": 1e-9, "million": 1e-6, "billion": 1e-9}
-#: Numbers that belong to a name, as in z/VM 5.3, Table 1, M/M/1, CPUs 0-3, 6-way or a year.
+#: Numbers that belong to a name: z/VM 5.3, Table 1, M/M/1, CPUs 0-3, 8269CY, 6-way or a year.
 NAMES = re.compile(
     r"(?P<what>z/VM|V|Table|Figure|section|chapter|page|example|RAD|QBB|CPU|VMS|Rdb)s? "
     r"(?P<which>\d+(?:\.\d+)*(?:(?:-| to | and |, )\d+(?:\.\d+)*)*)"
     r"|(?P<ways>\d+(?:(?: to | and |, )\d+)*)-way|\b(?P<year>(?:19|20)\d\d)\b"
-    r"|\bV(?P<release>\d+(?:\.\d+)+)"
+    r"|\bV(?P<release>\d+(?:\.\d+)+)|\b(?P<model>\d+(?-i:[A-Z])+)\b"
     r"|\b(?P<version>\d+(?:\.\d+){2,})|\b(?P<queue>[A-Z]/[A-Z]/\d)\b",
     re.I | re.M,
 )
-#: What a link is about may follow: [5 % too low](#error-at-30-way) at 30-way.
-BESIDE = re.compile(r"(?: (?:at|of) \d+-way)?")
 #: Another notebook is named by a link to it.
 OTHER = re.compile(r"\[[nN]otebook (\d\d)\]\(\1-[a-z-]+\.ipynb\)")
-#: A title has its numbers without a link, since README repeats it word for word.
-TITLE = re.compile(r"^# .*", re.M)
+#: A title has its numbers without a link, but README repeats it word for word.
+TITLE = re.compile(r"^# (.*)", re.M)
 #: Words that stand for a minus sign.
 BELOW = re.compile(r"\b(?:low|lower|less|fewer|below|fell|falls)\b")
 WHOLE = re.compile(r"\d+(?:\.\d+)*")
+SENTENCE = re.compile(r"(?<=[.?!])(?<!^\d\.)\s+|\n", re.M)
 #: Code, formulas, the targets of other links, and the numbers of a list.
 ASIDE = re.compile(r"`[^`]*`|\$\$[^$]*\$\$|\$[^$]*\$|\]\([^)]*\)|^\d+\. ", re.M)
 
 
 class Figure(NamedTuple):
-    """A number as it is printed: its value, half a unit of its last digit, what its unit scales."""
+    """A number as it is printed, its value, and what its unit scales."""
 
     text: str
     value: float
-    half: float
     scales: tuple[float, ...]
 
 
@@ -76,48 +86,71 @@ def strange(notebook: Any, made: list[dict]) -> list[str]:
     known = {claims.anchor(claim["what"]): claim for claim in made}
     names, numbers = known_names(notebook, made)
     told = {name: p.default.strip("\"'") for name, p in declared(notebook).items()}
+    readme = (data.HOME / "README.md").read_text(encoding="utf-8")
     found = []
     for text in texts(notebook):
-        for link in LINK.finditer(text):
-            anchor = link["anchor"]
-            if anchor in known:
-                claim = known[anchor]
-                value = claim["documented" if link["documented"] else "model"]
-                wrong = not expresses(link["text"], claim["what"], value)
-            else:
-                wrong = anchor not in told or not expresses(link["text"], "", told[anchor])
-            beside = names_in(BESIDE.match(text[link.end() :])[0])
-            about = names_in(known[anchor]["what"]) if anchor in known else beside
-            found += [link[0]] * (wrong or bool(about and not beside <= about))
-        aside = ASIDE.sub(" ", OTHER.sub(" ", LINK.sub(" ", text)))
-        found += [" ".join(name) for name in sorted(names_in(aside) - names)]
-        found += [t for t in TITLE.findall(aside) if not set(WHOLE.findall(t)) <= numbers]
-        rest = NAMES.sub(" ", TITLE.sub(" ", aside))
-        for number in NUMBER.finditer(rest):
-            found.append(rest[max(0, number.start() - 30) : number.end() + 15])
+        for title in TITLE.findall(text):
+            found += [title] * (title not in readme or not set(WHOLE.findall(title)) <= numbers)
+        for passage in passages(OTHER.sub(" ", TITLE.sub(" ", text))):
+            about: list[Name] = []
+            for link in LINK.finditer(passage):
+                claim = known.get(link["anchor"], {"what": "", "model": told.get(link["anchor"])})
+                value = claim.get("documented" if link["documented"] else "model")
+                own = names_in(claim["what"])
+                labels = names_in(NUMBER.sub(" ", link["text"]) + link["beside"])
+                right = expresses(link["text"], claim["what"], value)
+                found += [link[0]] * (not right or bool(Counter(labels) - Counter(own)))
+                about += own
+            aside = ASIDE.sub(" ", LINK.sub(" ", passage))
+            free = [n for n in names_in(aside) if not (is_sure(n, about) or is_sure(n, names))]
+            found += [f"{kind} {number} in: {passage}" for kind, number in free]
+            rest = NAMES.sub(" ", aside)
+            for number in NUMBER.finditer(rest):
+                found.append(rest[max(0, number.start() - 30) : number.end() + 15])
     return found
 
 
-def names_in(text: str) -> set[tuple[str, str]]:
+def passages(text: str) -> Iterator[str]:
+    """The sentences of a text, and the columns of its tables."""
+    for is_table, some in groupby(text.splitlines(), lambda line: line.startswith("|")):
+        if is_table:
+            yield from map(" ".join, zip_longest(*(line.split("|") for line in some), fillvalue=""))
+        else:
+            yield from SENTENCE.split("\n".join(some))
+
+
+def names_in(text: str) -> list[Name]:
     """The names with a number, each as its kind and its number."""
-    found = set()
+    found = []
     for name in NAMES.finditer(text):
         for kind, number in name.groupdict().items():
             if number and kind == "which":
-                found.add((name["what"].lower(), number))
+                found.append((name["what"].lower(), number))
             elif number and kind != "what":
-                found |= {(kind, one) for one in re.split(" to | and |, ", number)}
+                found += [(kind, one) for one in re.split(" to | and |, ", number)]
     return found
 
 
-def known_names(notebook: Any, made: list[dict]) -> tuple[set[tuple[str, str]], set[str]]:
+def is_sure(name: Name, among: Iterable[Name]) -> bool:
+    """Whether a name is one of these, and none of them differs from it in one digit."""
+    return name in among and not any(n[0] == name[0] and near(n[1], name[1]) for n in among)
+
+
+def near(one: str, other: str) -> bool:
+    """Whether two numbers differ in one digit."""
+    pairs = [a + b for a, b in zip(one, other, strict=False) if a != b]
+    return len(one) == len(other) and len(pairs) == 1 and pairs[0].isdigit()
+
+
+def known_names(notebook: Any, made: list[dict]) -> tuple[set[Name], set[str]]:
     """The names and the numbers in a notebook's code, records and sources, in its tables and their
-    cards, and in the models that it uses; loads of a table are names such as 6-way.
+    cards, and in the models that it uses; loads of a table are names such as 6-way, and years are
+    those of the sources.
     """
-    cells = [c for c in notebook["cells"] if c["source"].startswith("## Sources")]
-    cells += [c for c in notebook["cells"] if c["cell_type"] == "code"]
-    known = "\n".join([*(c["source"] for c in cells), *(claim["what"] for claim in made)])
-    names: set[tuple[str, str]] = set()
+    sources = [c["source"] for c in notebook["cells"] if c["source"].startswith("## Sources")]
+    code = [c["source"] for c in notebook["cells"] if c["cell_type"] == "code"]
+    known = "\n".join([*sources, *code, *(claim["what"] for claim in made)])
+    names: set[Name] = set()
     for table in data.tables():
         if f'"{table}"' in known:
             card, frame = data.card(table), data.load(table)
@@ -125,8 +158,10 @@ def known_names(notebook: Any, made: list[dict]) -> tuple[set[tuple[str, str]], 
             names |= {("ways", f"{N:g}") for N in frame.get("N", ())}
     for room in (Path(models.__file__).parent).glob("[a-z]*.py"):
         if re.search(rf"\b{room.stem}\b", known):
-            names |= names_in(room.read_text())
-    return names | names_in(known), set(WHOLE.findall(known))
+            names.update(names_in(room.read_text()))
+    names = {name for name in [*names, *names_in(known)] if name[0] != "year"}
+    names |= {name for name in names_in("\n".join(sources)) if name[0] == "year"}
+    return names, set(WHOLE.findall(known))
 
 
 def unguarded(notebook: Any, made: list[str], expected: set[str]) -> list[str]:
@@ -164,18 +199,26 @@ def pattern(name: ast.expr) -> re.Pattern:
 
 def expresses(text: str, name: str, value: Any) -> bool:
     """Whether the numbers in a link's text are those of the record's name and of its value."""
-    conditions = [figure.value for figure in figures(name)]
     parts = [abs(part) if BELOW.search(text) else part for part in parts_of(value)]
-    said = 0
-    for figure in figures(text):
-        given = any(isclose(s * c, figure.value) for s in (1, *figure.scales) for c in conditions)
-        if given and not (parts[said:] and is_printed(figure, parts[said])):
-            continue
-        rest = [i for i in range(said, len(parts)) if is_printed(figure, parts[i])]
-        if not rest:
-            return False
-        said = rest[0] + 1
-    return said > 0 or (isinstance(value, (str, bool)) and not figures(text))
+    if not figures(text):
+        return isinstance(value, (str, bool))
+    for start in range(len(parts)):
+        conditions, shown = figures(name), []
+        for figure in figures(text):
+            rest = parts[start + len(shown) :]
+            scale = figure.scales[-1]
+            given = [c for c in conditions if figure.text in (c.text, f"{scale * c.value:.10g}")]
+            if rest and is_printed(figure, rest[0]):
+                shown.append(figure)
+            elif given:
+                conditions.remove(given[0])
+            else:
+                break
+        else:
+            others = parts[:start] + parts[start + len(shown) :] if isinstance(value, list) else []
+            if shown and not any(near(f.text, p) for f in shown for p in printed(f, others)):
+                return True
+    return False
 
 
 def parts_of(value: Any) -> list[float]:
@@ -196,12 +239,17 @@ def figures(text: str) -> list[Figure]:
         digits = match[0].rstrip(",").replace(",", "")
         unit = next((u for u in sorted(UNITS, key=len)[::-1] if match["unit"].endswith(u)), "")
         scales = (UNITS[unit],) if unit == "%" else (1.0, *([UNITS[unit]] if unit else []))
-        half = 0.5 * 10.0 ** -len(digits.partition(".")[2])
-        found.append(Figure(digits, float(digits), half, scales))
+        found.append(Figure(digits, float(digits), scales))
     return found
 
 
 def is_printed(figure: Figure, value: float) -> bool:
-    """Whether the figure is the value, rounded as it is printed."""
-    off = [abs(scale * value - figure.value) for scale in figure.scales]
-    return min(off) <= figure.half * (1 + 1e-9) or isclose(value, figure.value, rel_tol=1e-12)
+    """Whether the figure is the value, rounded as it is printed; zero is no small value."""
+    exact = isclose(value, figure.value, rel_tol=1e-12, abs_tol=1e-12)
+    return exact or (figure.value != 0 and figure.text in printed(figure, [value]))
+
+
+def printed(figure: Figure, values: list[float]) -> list[str]:
+    """Values in the form of the figure."""
+    places = len(figure.text.partition(".")[2])
+    return [f"{round(scale * v, 9):.{places}f}" for scale in figure.scales for v in values]
