@@ -29,8 +29,9 @@ def document(
 ) -> dict[str, Any]:
     """Read, fit and compare: what the command line prints as JSON.
 
-    `holdout` is a comparison such as "N>24": the rows where it is true are predicted, not used.
-    A figure that does not exist is None. Raises InputError for what cannot be used.
+    `holdout` is a comparison such as "N>24": the rows for which it is true are not used in the fit,
+    but predicted. A number that cannot be computed is None. Raises InputError for a file, a column
+    or an option that cannot be used.
     """
     if not 0 < level < 1:
         raise InputError(f"--level {level}: expected a number between 0 and 1")

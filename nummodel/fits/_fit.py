@@ -166,10 +166,11 @@ class Fit(Solved):
     def predict(self, N, level: float = 0.95, weight: Any = None) -> "pd.DataFrame":
         """The curve with the interval for a new measurement (low, high); one row per N.
 
-        The error of a new measurement is that of the fitted points. If the weights of these were
-        given as an array, give the `weight` of each new point, or there is no interval (NaN). The
-        interval holds the measurements that could be added to the fitted points at a cost below the
-        F threshold, which is exact for a straight line. It never goes below zero.
+        A new measurement is assumed to scatter as much as the fitted points. If the weights of
+        these points were given as an array, also give the `weight` of each new point; without it,
+        the interval is NaN. A value is in the interval if the fit with this value as one more point
+        is not much worse: its sum of squares grows by less than the F threshold. For a straight
+        line this interval is exact. Its lower end is never below zero.
 
         Of more than `MANY` loads, the intervals of as many are searched for, and those between
         follow by interpolation, unless weights were given.

@@ -29,11 +29,11 @@ EXACT = 1e12
 class Target(NamedTuple):
     """A quantity that is held at a value while the quantities in `free` are fitted.
 
-    The `law` has this quantity, `name`, as an argument. `value` is its estimate, at each of the
-    `loads` if it has loads. If `rooted` names a quantity, its square root is fitted in its place. A
-    target with a `weight` at each load is no argument of the law: it is compared with the law's
-    result, as a measurement is. Each of the `alternatives` is the same quantity in place of another
-    argument of the law. Its cost is computed as well, and the lowest cost counts.
+    The `law` has this quantity, `name`, as an argument. `value` is its estimate: one number, or one
+    for each of the `loads`. If `rooted` is the name of an argument, the square root of that
+    argument is fitted. With a `weight` at each load, the quantity is no argument of the law: it is
+    compared with the law's result, as a measurement is. A quantity may stand in place of different
+    arguments of the law: then the others are `alternatives`, and the lowest of all costs is used.
     """
 
     name: str
