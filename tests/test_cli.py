@@ -14,9 +14,9 @@ import pytest
 from inprocess import nummodel
 from scipy import stats
 
-from nummodel import study
+from nummodel import arguments, study
 from nummodel.fits import EXTRAPOLATION
-from nummodel.fits._problem import KINDS
+from nummodel.fits import _problem
 from nummodel.records import columns, data
 
 TABLE = data.HOME / "data" / "zvm-scaling.csv"
@@ -378,7 +378,7 @@ def test_more_rows_outside_than_chance_explains_are_a_warning(rows, outside, war
 
 
 def test_weights_are_called_alike_where_they_are_read_and_where_they_are_used():
-    assert columns.WEIGHTS == KINDS
+    assert columns.WEIGHTS is _problem.WEIGHTS is arguments.WEIGHTS
 
 
 def test_a_load_measured_once_beside_others_repeated(tmp_path):
