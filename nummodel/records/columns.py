@@ -19,15 +19,13 @@ from nummodel.records.readers.table import Cells, is_number
 
 #: The roles of the words in a column's name. If the words have several roles, the first decides.
 WORDS = {
-    # Neither load nor throughput, whatever the other words are.
     "other": "error errors err sd std stddev stdev stderr spread ci util utilization utilisation "
     "pct percent idle share ratio hit hits miss misses efficiency failures failed retries retr "
-    "retransmits timeouts",
+    "retransmits timeouts",  # neither load nor throughput
     "time": "latency latencies lat response rt delay wait waiting sojourn r w",  # of a request
     "moment": "when date datetime day timestamp stamp epoch start second minute hour min",
-    # Of a run. What is counted beside a duration is the work of a run, not of a second.
     "duration": "time times duration elapsed wall runtime walltime cputime makespan end s sec secs "
-    "seconds mins minutes hours",
+    "seconds mins minutes hours",  # of a run; a count beside it is the work of a run, not a rate
     "unit": "ms msec us µs μs usec ns nsec h",  # alone a duration, beside unknown words a time
     "run": "id ids run runs rep reps repeat repetition replicate iteration iter trial seed index "
     "idx row line sample samples round attempt uid pid",
@@ -36,10 +34,9 @@ WORDS = {
     "throughput": "x throughput thruput xput tps qps rps eps fps iops tpm tpmc nopm tph itr mips "
     "flops mflops gflops tflops kbps mbps gbps bandwidth speed speedup goodput rate",
     "rate or count": "ops",
-    "load": "n thread threads client clients user users vus vusers connection connections "
-    "processor processors cpus vcpus cores worker workers process processes procs nodes servers "
-    "instances concurrency concurrent parallel parallelism load population customers sessions "
-    "terminals streams jobs",
+    "load": "n thread threads client clients user users vus connection connections processor "
+    "processors cpus vcpus cores worker workers process processes procs nodes servers concurrency "
+    "concurrent load population customers sessions terminals streams jobs parallelism",
     "resource": "cpu mem memory rss",  # perhaps the load, but no throughput
     "count": "operations req reqs requests tx txn transactions queries messages commits events "
     "records rows items frames iterations bytes kbytes mbytes gbytes kb mb gb tb kib mib gib tib",
@@ -47,10 +44,11 @@ WORDS = {
     "number": "num number total count completed test",  # beside a count: all of a run
 }
 ROLES = {word: role for role, words in WORDS.items() for word in words.split()}
-TIMES = ("time", "moment", "duration")
-PER = {"moment", "duration", "unit"}  # roles of a unit of time
-#: Kinds of columns that may be meant where no column is known as the load or the throughput.
+TIMES = {"time", "moment", "duration", "unit"}
+#: Kinds of columns that may be the load or the throughput if no column is known as such.
 UNCLEAR = ("", "count", "resource")
+#: Kinds of columns that may be the throughput, but not beside a column of these kinds.
+COUNTS = {"duration": ("", "count", "rate or count"), "time": ("count",)}
 
 
 class Points(NamedTuple):
@@ -108,13 +106,12 @@ def kind(name: str) -> str:
     # "N" is the load, but "n_requests" is how many requests there were, and "r_iops" are reads.
     some = [word for word in words if word not in ("n", "x")] or words
     roles = {ROLES[word] for word in some if word in ROLES and word not in ("r", "w")}
-    if roles <= PER:
+    if roles <= TIMES:
         roles |= {ROLES[word] for word in some if word in ROLES}
-    if any(re.fullmatch("p[0-9]+|[0-9]+th", word) for word in words):
-        roles.add("time")
+    roles |= {"time" for word in words if re.fullmatch("p[0-9]+|[0-9]+th", word)}
     after = {ROLES.get(next_word) for word, next_word in pairwise(words) if word == "per"}
     if after and "other" not in roles:
-        return "throughput" if after <= PER else "time" if roles & {*TIMES, "unit"} else "other"
+        return "throughput" if after <= TIMES - {"time"} else "time" if roles & TIMES else "other"
     first = next((role for role in WORDS if role in roles), "")
     if first in ("rate or count", "count", "item") and ("number" in roles or "n" in words):
         return "other"
@@ -131,9 +128,8 @@ def _choose(
     Raises InputError, with the command that names the columns, where several may be meant, or none.
     """
     names = [c for c in cells if c not in (x, y, weights)]
-    for given in (x, y):
-        if given is not None and given not in cells:
-            raise InputError(f"{path}: no column {given!r}, expected one of: {_listed(cells)}")
+    if missing := [c for c in (x, y) if c not in (None, *cells)]:
+        raise InputError(f"{path}: no column {missing[0]!r}, expected one of: {_listed(cells)}")
     if (x is not None and x == y) or len(cells) < 2:
         how = "" if x else " (separate the cells by commas, semicolons or tabs)"
         alone = f"only {x or next(iter(cells))!r}, expected a column for X as well"
@@ -145,19 +141,17 @@ def _choose(
         return letters["x"], letters["y"]
     numeric = [c for c in names if _has_numbers(cells[c].values())]
     unclear = [c for c in numeric or names if kind(c) in UNCLEAR]
-    doubt = ""
-    if not loads and not results and len(unclear) == 2:  # are taken in order
-        loads, results = unclear[:1], unclear[1:]
-        if kind(loads[0]) == "count" or kind(results[0]) == "resource":
-            loads, results = results, loads
-            doubt = f"{_listed(unclear)} may be the load"
-    loads = loads or [c for c in unclear if kind(c) != "count" and c not in results]
-    results = results or [c for c in unclear if kind(c) != "resource" and c not in loads]
+    may_load = [c for c in unclear if kind(c) != "count"]
+    may_result = [c for c in unclear if kind(c) != "resource"]
+    if loads or results:
+        loads, results = loads or may_load, results or may_result
+    elif may_load[:1] + may_result[-1:] == unclear:  # two columns, in order
+        loads, results = may_load[:1], may_result[-1:]
+    else:
+        loads = may_load
     if y is None and any(kind(c) == "duration" for c in names):
         results = [c for c in results if kind(c) == "throughput"] or results
-    if doubt := doubt or _doubt(loads, results, names):
-        raise InputError(f"{path}: {doubt}, {_expected(loads, results, names, path)}")
-    return loads[0], results[0]
+    return _clear(loads, results, names, path)
 
 
 def _numbers(cells: Cells, column: str, path: Path, guessed: str) -> np.ndarray:
@@ -211,9 +205,7 @@ def _has_numbers(texts: Iterable[str]) -> bool:
 
 
 def _words(name: str) -> list[str]:
-    """The words of a name in lower case: "numClients" is num, clients; "MB/s" and "mb_s" are mb,
-    per, s; "%" is pct. Only a number of things parts "_s" from a time: "query_s" is query, s.
-    """
+    """The words of a name in lower case: num, clients of "numClients"; mb, per, s of "MB_s"."""
     parted = re.sub("(?<=[a-z])(?=[A-Z][A-Za-z])", " ", name).lower()
     counted = "|".join(f"{WORDS['rate or count']} {WORDS['count']}".split())
     parted = re.sub(rf"({counted})_s(ec)?(?![a-z])", r"\1 per s", parted)
@@ -221,37 +213,33 @@ def _words(name: str) -> list[str]:
 
 
 def _named(cells: Cells, names: list[str], letter: str, *wanted: str) -> list[str]:
-    """The columns of some kinds: those whose first word is their capital letter; without such
-    columns, those with several values; without those, all.
-    """
+    """The columns of these kinds: those called by a capital letter, or else that vary, or all."""
     columns = [c for c in names if kind(c) in wanted]
     varied = [c for c in columns if len(set(cells[c].values())) > 1]
     called = [c for c in columns if c.startswith(letter) and _words(c)[0] == letter.lower()]
     return called or varied or columns
 
 
-def _doubt(loads: list[str], results: list[str], names: list[str]) -> str:
-    """Why these are not clear, if they are not. `names` are all columns besides those given."""
+def _clear(
+    loads: list[str], results: list[str], names: list[str], path: str | Path
+) -> tuple[str, str]:
+    """The load and the throughput, if they are clear. `names` are the columns not given."""
     times = [c for c in names if kind(c) in TIMES]
-    for what, candidates in (("load", loads), ("throughput", results)):
-        if len(candidates) > 1:
-            return f"{_listed(candidates)} may be the {what}"
-        if not candidates:
-            why = f" ({_listed(times)}: a time; a throughput is work over time)"
-            return f"no column is known as the {what}{why if loads and times else ''}"
-    timed = {"count": ("time", "duration"), "throughput": ()}.get(kind(results[0]), ("duration",))
-    if results[0] in names and any(kind(c) in timed for c in times):
-        return f"{results[0]} may be a count, and a throughput is a rate"
-    return ""
-
-
-def _expected(loads: list[str], results: list[str], names: list[str], path: str | Path) -> str:
-    """The command that names both columns, with the likeliest of each."""
-    load = (loads or [c for c in names if c not in results] or ["COLUMN"])[0]
+    what, candidates = ("load", loads) if len(loads) != 1 else ("throughput", results)
+    if len(candidates) > 1:
+        doubt = f"{_listed(candidates)} may be the {what}"
+    elif not candidates:
+        why = f" ({_listed(times)}: a time; a throughput is work over time)"
+        doubt = f"no column is known as the {what}{why if loads and times else ''}"
+    elif any(results[0] in names and kind(results[0]) in COUNTS.get(kind(c), ()) for c in names):
+        doubt = f"{results[0]} may be a count, and a throughput is a rate"
+    else:
+        return loads[0], results[0]
+    load = next((c for c in loads or names if c not in results), "COLUMN")
     may = results or [c for c in names if kind(c) not in (*TIMES, "run", "resource")]
-    result = ([c for c in may if c != load] or ["COLUMN"])[0]
+    result = next((c for c in may if c != load), "COLUMN")
     file, load, result = (shlex.quote(str(part)) for part in (path, load, result))
-    return (
-        f"expected one that is named, as in: nummodel fit {file} --x {load} --y {result} "
-        f"(in a report: -p x={load} -p y={result})"
+    raise InputError(
+        f"{path}: {doubt}, expected one that is named, as in: nummodel fit {file} --x {load} "
+        f"--y {result} (in a report: -p x={load} -p y={result})"
     )
