@@ -31,13 +31,13 @@ WORDS = {
     "idx row line sample samples round attempt uid pid",
     "configuration": "config configuration setting settings variant version release build host "
     "machine name mode branch commit compiler kernel engine",
-    "throughput": "x throughput thruput xput tps qps rps eps fps iops tpm tpmc nopm tph itr mips "
-    "flops mflops gflops tflops kbps mbps gbps bandwidth speed speedup goodput rate",
+    "throughput": "x throughput thruput xput tps qps rps eps fps iops tpm tpmc nopm tph qphh itr "
+    "mips flops mflops gflops tflops kbps mbps gbps bandwidth speed speedup goodput rate",
     "rate or count": "ops",
     "load": "n thread threads client clients user users vus connection connections processor "
     "processors cpus vcpus cores worker workers process processes procs nodes servers concurrency "
     "concurrent load population customers sessions terminals streams jobs parallelism",
-    "resource": "cpu mem memory rss",  # perhaps the load, but no throughput
+    "resource": "cpu mem memory rss",  # as the first column perhaps the load; no throughput
     "count": "operations req reqs requests tx txn transactions queries messages commits events "
     "records rows items frames iterations bytes kbytes mbytes gbytes kb mb gb tb kib mib gib tib",
     "item": "operation request transaction query message event record byte",  # one of a count
@@ -46,7 +46,7 @@ WORDS = {
 ROLES = {word: role for role, words in WORDS.items() for word in words.split()}
 TIMES = {"time", "moment", "duration", "unit"}
 #: Kinds of columns that may be the load or the throughput if no column is known as such.
-UNCLEAR = ("", "count", "resource")
+UNCLEAR = ("", "resource", "count")
 #: Kinds of columns that may be the throughput, but not beside a column of these kinds.
 COUNTS = {"duration": ("", "count", "rate or count"), "time": ("count",)}
 
@@ -116,39 +116,37 @@ def kind(name: str) -> str:
     if first in ("rate or count", "count", "item") and ("number" in roles or "n" in words):
         return "other"
     alone = all(ROLES.get(word) in ("unit", "run", "number") for word in some)
-    means = {"unit": ("time", "duration"), "item": ("count", "count"), "number": ("", "count")}
-    return means.get(first, (first, first))[alone]
+    means = {"item": "count", "unit": "duration" if alone else "time", "number": alone * "count"}
+    return means.get(first, first)
 
 
 def _choose(
     cells: Cells, x: str | None, y: str | None, weights: str, path: str | Path
 ) -> tuple[str, str]:
-    """The columns of load and throughput: those that are given, or known by their names.
-
-    Raises InputError, with the command that names the columns, where several may be meant, or none.
+    """The columns of load and throughput: those that are given, or known by their names. Raises
+    InputError, with the command that names the columns, where several may be meant, or none.
     """
     names = [c for c in cells if c not in (x, y, weights)]
     if missing := [c for c in (x, y) if c not in (None, *cells)]:
         raise InputError(f"{path}: no column {missing[0]!r}, expected one of: {_listed(cells)}")
     if (x is not None and x == y) or len(cells) < 2:
+        only = repr(x or next(iter(cells)))
         how = "" if x else " (separate the cells by commas, semicolons or tabs)"
-        alone = f"only {x or next(iter(cells))!r}, expected a column for X as well"
-        raise InputError(f"{path}: {alone}{how}")
+        raise InputError(f"{path}: only {only}, expected a column for X as well{how}")
     loads = [x] if x is not None else _named(cells, names, "N", "load")
     results = [y] if y is not None else _named(cells, names, "X", "throughput", "rate or count")
     letters = {c.lower(): c for c in names}
     if x is y is None and not loads and {"x", "y"} <= set(letters):
         return letters["x"], letters["y"]
-    numeric = [c for c in names if _has_numbers(cells[c].values())]
-    unclear = [c for c in numeric or names if kind(c) in UNCLEAR]
-    may_load = [c for c in unclear if kind(c) != "count"]
+    numeric = [c for c in names if _has_numbers(cells[c].values())] or names
+    first = next((c for c in numeric if kind(c) in (*UNCLEAR, "throughput", "rate or count")), "")
+    unclear = [c for c in numeric if kind(c) in UNCLEAR]
+    may_load = [c for c in unclear if not kind(c) or (kind(c) == "resource" and c == first)]
     may_result = [c for c in unclear if kind(c) != "resource"]
-    if loads or results:
-        loads, results = loads or may_load, results or may_result
-    elif may_load[:1] + may_result[-1:] == unclear:  # two columns, in order
+    if not loads and not results and may_load[:1] + may_result[-1:] == unclear:  # two, in order
         loads, results = may_load[:1], may_result[-1:]
-    else:
-        loads = may_load
+    results = results or (may_result if loads else [])
+    loads = loads or may_load
     if y is None and any(kind(c) == "duration" for c in names):
         results = [c for c in results if kind(c) == "throughput"] or results
     return _clear(loads, results, names, path)
@@ -235,7 +233,8 @@ def _clear(
         doubt = f"{results[0]} may be a count, and a throughput is a rate"
     else:
         return loads[0], results[0]
-    load = next((c for c in loads or names if c not in results), "COLUMN")
+    likely = [*loads, *(c for k in UNCLEAR for c in names if kind(c) == k), *names]
+    load = next((c for c in likely if c not in results), "COLUMN")
     may = results or [c for c in names if kind(c) not in (*TIMES, "run", "resource")]
     result = next((c for c in may if c != load), "COLUMN")
     file, load, result = (shlex.quote(str(part)) for part in (path, load, result))
