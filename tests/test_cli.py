@@ -14,9 +14,8 @@ import pytest
 from inprocess import nummodel
 from scipy import stats
 
-from nummodel import study
-from nummodel.fits import EXTRAPOLATION
-from nummodel.fits._problem import KINDS
+from nummodel import arguments, study
+from nummodel.fits import EXTRAPOLATION, _problem
 from nummodel.records import columns, data
 
 TABLE = data.HOME / "data" / "zvm-scaling.csv"
@@ -146,11 +145,22 @@ def test_comments_may_hold_anything(tmp_path):
         ("R_mean,threads,writeMB_s", "threads", "writeMB_s"),
         ("run,x,y", "x", "y"),
         ("min,threads,ops", "threads", "ops"),
+        ("pods,rps,cpu_millicores", "pods", "rps"),
+        ("cpu,tps,latency_ms", "cpu", "tps"),
+        ("threads,cpu,tps", "threads", "tps"),
+        ("clients,ops,avg_ms", "clients", "ops"),
+        ("concurrent requests,p99,rps", "concurrent requests", "rps"),
+        ("requests_s,users,duration_s", "users", "requests_s"),
+        ("streams,QphH,wall_s", "streams", "QphH"),
+        ("threads,90% Line,Requests/sec", "threads", "Requests/sec"),
+        ("bogo ops,instances,bogo ops/s,real time (secs)", "instances", "bogo ops/s"),
+        ("date,threads,requests", "threads", "requests"),
     ],
 )
 def test_columns_are_known_by_their_names(tmp_path, header, x, y):
     """Not by their places; numbers of runs and times are neither load nor throughput."""
-    rows = "3,1,10\n4,2,19\n5,4,33\n6,8,52\n"
+    more = ",7" * (header.count(",") - 2)
+    rows = "".join(f"{row}{more}\n" for row in ("3,1,10", "4,2,19", "5,4,33", "6,8,52"))
     got = result("fit", write(tmp_path, f"{header}\n{rows}"))
     assert (got["x"], got["y"]) == (x, y)
 
@@ -171,18 +181,40 @@ def test_columns_are_known_by_their_names(tmp_path, header, x, y):
         ("cpu,requests,run_time_s", "requests may be a count"),
         ("threads,n_bytes,seconds", "no column is known as the throughput"),
         ("jobs,mb_s,iops", "mb_s, iops may be the throughput"),
+        ("workers,bogo_ops,real time (secs)", "bogo_ops may be a count"),
+        ("streams,transfer_GB,seconds", "transfer_GB may be a count"),
+        ("threads,Complete requests,Time taken for tests (s)", "Complete requests may be a count"),
+        ("vus,http_reqs,http_req_duration_p95", "http_reqs may be a count"),
+        ("threads,instructions,seconds", "instructions may be a count"),
+        ("start,end,clients,requests", "requests may be a count"),
+        ("a,b,elapsed", "b may be a count"),
+        ("date,tps,cpu", "no column is known as the load"),
+        ("requests,rps,p99", "no column is known as the load"),
+        ("n_requests,queries,cpu", "no column is known as the load"),
     ],
 )
 def test_columns_that_are_not_clear_are_refused_with_the_command_that_names_them(
     tmp_path, header, what
 ):
-    path = write(tmp_path, f"{header}\n1,10,3\n2,19,4\n4,33,5\n8,52,6\n", "my table.csv")
+    more = ",7" * (header.count(",") - 2)
+    rows = "".join(f"{row}{more}\n" for row in ("1,10,3", "2,19,4", "4,33,5", "8,52,6"))
+    path = write(tmp_path, f"{header}\n{rows}", "my table.csv")
     message = refused("fit", path)
     assert what in message
     command = shlex.split(re.search(r"as in: nummodel (.*) \(in a report", message)[1])
     assert command[:2] == ["fit", str(path)] and {"--x", "--y"} <= set(command)
     got = result(*command)
     assert {got["x"], got["y"]} <= set(header.split(","))
+
+
+@pytest.mark.parametrize(
+    "header",
+    ["requests,cpu", "requests,cpu,seconds", "seconds,requests,cpu", "cpu,seconds,requests"],
+)
+def test_a_count_is_proposed_as_the_throughput_and_not_as_the_load(tmp_path, header):
+    rows = [row[: 2 * header.count(",") + 1] for row in ("1,2,3", "2,3,5", "4,7,8")]
+    message = refused("fit", write(tmp_path, "\n".join([header, *rows])))
+    assert "--x cpu --y requests " in message
 
 
 @pytest.mark.parametrize(
@@ -194,6 +226,8 @@ def test_columns_that_are_not_clear_are_refused_with_the_command_that_names_them
         "threads,99th,R",
         "N,R,W",
         "N,req_latency_s,R_mean",
+        "threads,query_s,run",
+        "threads,cpu,latency_ms",
     ],
 )
 def test_times_are_not_proposed_as_throughputs(tmp_path, header):
@@ -378,7 +412,7 @@ def test_more_rows_outside_than_chance_explains_are_a_warning(rows, outside, war
 
 
 def test_weights_are_called_alike_where_they_are_read_and_where_they_are_used():
-    assert columns.WEIGHTS == KINDS
+    assert columns.WEIGHTS is _problem.WEIGHTS is arguments.WEIGHTS
 
 
 def test_a_load_measured_once_beside_others_repeated(tmp_path):

@@ -10,13 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from nummodel.arguments import LARGEST, numbers, valid
+from nummodel.arguments import LARGEST, WEIGHTS, numbers, valid
 from nummodel.errors import InputError
 from nummodel.formula import Formula
 from nummodel.nomenclature import quantity
-
-#: Ways in which the error of a measurement may depend on its size; an array is another.
-KINDS = ("absolute", "relative", "log")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -171,8 +168,8 @@ def problem(law: Formula, data, weights, resolution, times, known) -> Problem:
             raise ValueError(f"fit: {values.size} {n} and {count} {load}, expected as many")
     N, X = columns.pop(load), columns.pop(result)
     known = valid(columns | known, whole=())
-    if kind not in (*KINDS, "given"):
-        raise ValueError(f"weights {weights!r}, expected one of {', '.join(KINDS)}, or an array")
+    if kind not in (*WEIGHTS, "given"):
+        raise ValueError(f"weights {weights!r}, expected one of {', '.join(WEIGHTS)}, or an array")
     w = np.ones(count) * several["times"] * several.get("weights", 1.0)
     half = np.zeros(count) + several["resolution"]
     percent = kind in ("relative", "log")

@@ -5,50 +5,50 @@ import shlex
 from collections.abc import Iterable
 from difflib import get_close_matches
 from functools import cache
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
+from nummodel.arguments import WEIGHTS
 from nummodel.errors import InputError
 from nummodel.records import data
 from nummodel.records.readers import table
 from nummodel.records.readers.table import Cells, is_number
 
-UNITS = "s sec secs second seconds ms msec us µs μs usec ns nsec "  # of time
-UNITS += "min mins minute minutes h hour hours"
-#: What a word of a column's name says about the column. Where words disagree, the first kind wins.
+#: The roles of the words in a column's name. If the words have several roles, the first decides.
 WORDS = {
     "other": "error errors err sd std stddev stdev stderr spread ci util utilization utilisation "
-    "pct percent idle share ratio hit hits efficiency failures failed retries timeouts",
-    "time": "time times latency latencies response rt duration elapsed wall delay wait waiting "
-    "runtime walltime cputime when date datetime day timestamp epoch start end makespan sojourn "
-    "r w " + UNITS,
+    "pct percent idle share ratio hit hits miss misses efficiency failures failed retries retr "
+    "retransmits timeouts",  # neither load nor throughput
+    "time": "latency latencies lat response rt delay wait waiting sojourn r w",  # of a request
+    "moment": "when date datetime day timestamp stamp epoch start second minute hour min",
+    "duration": "time times duration elapsed wall runtime walltime cputime makespan end s sec secs "
+    "seconds mins minutes hours",  # of a run; a count beside it is the work of a run, not a rate
+    "unit": "ms msec us µs μs usec ns nsec h",  # alone a duration, beside unknown words a time
     "run": "id ids run runs rep reps repeat repetition replicate iteration iter trial seed index "
-    "idx row line sample round attempt uid pid",
+    "idx row line sample samples round attempt uid pid",
     "configuration": "config configuration setting settings variant version release build host "
     "machine name mode branch commit compiler kernel engine",
-    "throughput": "x throughput thruput xput tps qps rps iops ops tpm tpmc tph itr bandwidth "
-    "speed speedup goodput rate",
-    "load": "n thread threads client clients user users vusers connection connections processor "
+    "throughput": "x throughput thruput xput tps qps rps eps fps iops tpm tpmc nopm tph qphh itr "
+    "mips flops mflops gflops tflops kbps mbps gbps bandwidth speed speedup goodput rate",
+    "rate or count": "ops",
+    "load": "n thread threads client clients user users vus connection connections processor "
     "processors cpus vcpus cores worker workers process processes procs nodes servers concurrency "
-    "load population customers sessions terminals streams jobs parallelism",
+    "concurrent load population customers sessions terminals streams jobs parallelism",
+    "resource": "cpu mem memory rss",  # as the first column perhaps the load; no throughput
+    "count": "operations req reqs requests tx txn transactions queries messages commits events "
+    "records rows items frames iterations bytes kbytes mbytes gbytes kb mb gb tb kib mib gib tib",
+    "item": "operation request transaction query message event record byte",  # one of a count
+    "number": "num number total count completed test",  # beside a count: all of a run
 }
-BYTES = "kb mb gb tb kib mib gib tib"
-COUNTED = (
-    "ops operation operations req request requests tx txn transaction transactions query queries "
-    f"message messages commit commits byte bytes {BYTES}"
-).split()
-KINDS = {word: kind for kind, words in reversed(WORDS.items()) for word in words.split()}
-NUMBER = "n num number total count completed".split()
-#: The words of a column that holds how long a run took; "min" and "hour" may be something else.
-TAKEN = {
-    *f"time total test run wall clock duration elapsed runtime walltime makespan {UNITS}".split()
-}
-TAKEN -= {"min", "second", "minute", "hour"}
-#: What weights can be besides a column. `nummodel.fits` says what each means.
-WEIGHTS = ("absolute", "relative", "log")
+ROLES = {word: role for role, words in WORDS.items() for word in words.split()}
+TIMES = {"time", "moment", "duration", "unit"}
+#: Kinds of columns that may be the load or the throughput if no column is known as such.
+UNCLEAR = ("", "resource", "count")
+#: Kinds of columns that may be the throughput, but not beside a column of these kinds.
+COUNTS = {"duration": ("", "count", "rate or count"), "time": ("count",)}
 
 
 class Points(NamedTuple):
@@ -95,7 +95,7 @@ def read(
 
 @cache
 def kind(name: str) -> str:
-    """What a column holds, by its name: a kind of `WORDS`, or "" where the name says nothing.
+    """What a column holds, by its name: a role of `WORDS`, or "" where the name says nothing.
 
     >>> kind("X, per s"), kind("latency_avg_ms"), kind("numClients"), kind("tps_per_client")
     ('throughput', 'time', 'load', 'other')
@@ -105,58 +105,51 @@ def kind(name: str) -> str:
         return "run"  # as the column without a name, which pandas writes for row numbers
     # "N" is the load, but "n_requests" is how many requests there were, and "r_iops" are reads.
     some = [word for word in words if word not in ("n", "x")] or words
-    known = [word for word in some if word in KINDS]
-    kinds = {KINDS[word] for word in known if word not in ("r", "w")} or {KINDS[w] for w in known}
-    times = {word for word in some if KINDS.get(word) == "time"}
-    if "other" in kinds:
+    roles = {ROLES[word] for word in some if word in ROLES and word not in ("r", "w")}
+    if roles <= TIMES:
+        roles |= {ROLES[word] for word in some if word in ROLES}
+    roles |= {"time" for word in words if re.fullmatch("p[0-9]+|[0-9]+th", word)}
+    after = {ROLES.get(next_word) for word, next_word in pairwise(words) if word == "per"}
+    if after and "other" not in roles:
+        return "throughput" if after <= TIMES - {"time"} else "time" if roles & TIMES else "other"
+    first = next((role for role in WORDS if role in roles), "")
+    if first in ("rate or count", "count", "item") and ("number" in roles or "n" in words):
         return "other"
-    after = [words[i + 1] for i, word in enumerate(words[:-1]) if word == "per"]
-    if after and set(after) <= set(UNITS.split()):
-        return "throughput"
-    if after:
-        return "time" if "time" in kinds else "other"
-    if re.search("[kmgt]i?b_s($|[^a-z])", name.lower()):
-        return "throughput"
-    if times == {"s"} and set(words) & set(COUNTED):
-        return ""  # "requests_s" may be requests per second
-    if set(words) & set(NUMBER) and set(words) & set(COUNTED):
-        return "other"
-    if any(re.fullmatch("p[0-9]+|[0-9]+th", word) for word in words):
-        return "time"
-    return next((k for k in WORDS if k in kinds), "")
+    alone = all(ROLES.get(word) in ("unit", "run", "number") for word in some)
+    means = {"item": "count", "unit": "duration" if alone else "time", "number": alone * "count"}
+    return means.get(first, first)
 
 
 def _choose(
     cells: Cells, x: str | None, y: str | None, weights: str, path: str | Path
 ) -> tuple[str, str]:
-    """The columns of load and throughput: those that are given, or known by their names.
-
-    Raises InputError, with the command that names the columns, where several may be meant, or none.
+    """The columns of load and throughput: those that are given, or known by their names. Raises
+    InputError, with the command that names the columns, where several may be meant, or none.
     """
     names = [c for c in cells if c not in (x, y, weights)]
-    for given in (x, y):
-        if given is not None and given not in cells:
-            raise InputError(f"{path}: no column {given!r}, expected one of: {_listed(cells)}")
+    if missing := [c for c in (x, y) if c not in (None, *cells)]:
+        raise InputError(f"{path}: no column {missing[0]!r}, expected one of: {_listed(cells)}")
     if (x is not None and x == y) or len(cells) < 2:
+        only = repr(x or next(iter(cells)))
         how = "" if x else " (separate the cells by commas, semicolons or tabs)"
-        alone = f"only {x or next(iter(cells))!r}, expected a column for X as well"
-        raise InputError(f"{path}: {alone}{how}")
-    loads = [x] if x is not None else _named(cells, names, "load", "N")
-    results = [y] if y is not None else _named(cells, names, "throughput", "X")
-    numeric = [c for c in names if _has_numbers(cells[c].values())]
-    unclear = [c for c in numeric or names if not kind(c)]
-    plain = {c.lower(): c for c in names}
-    if x is y is None and not loads and {"x", "y"} <= set(plain):
-        return plain["x"], plain["y"]
-    if not loads and not results and len(unclear) == 2:
-        loads, results = unclear[:1], unclear[1:]
-    loads = loads or [c for c in unclear if c not in results]
-    results = results or [c for c in unclear if c not in loads]
-    counted = y is None and any(set(_words(c)) <= {*COUNTED, *NUMBER} for c in results)
-    timed = any(kind(c) == "time" and set(_words(c)) <= TAKEN for c in names)
-    if len(loads) == len(results) == 1 and not (counted and timed):
-        return loads[0], results[0]
-    raise InputError(f"{path}: {_doubt(loads, results, names, path)}")
+        raise InputError(f"{path}: only {only}, expected a column for X as well{how}")
+    loads = [x] if x is not None else _named(cells, names, "N", "load")
+    results = [y] if y is not None else _named(cells, names, "X", "throughput", "rate or count")
+    letters = {c.lower(): c for c in names}
+    if x is y is None and not loads and {"x", "y"} <= set(letters):
+        return letters["x"], letters["y"]
+    numeric = [c for c in names if _has_numbers(cells[c].values())] or names
+    first = next((c for c in numeric if kind(c) in (*UNCLEAR, "throughput", "rate or count")), "")
+    unclear = [c for c in numeric if kind(c) in UNCLEAR]
+    may_load = [c for c in unclear if not kind(c) or (kind(c) == "resource" and c == first)]
+    may_result = [c for c in unclear if kind(c) != "resource"]
+    if not loads and not results and may_load[:1] + may_result[-1:] == unclear:  # two, in order
+        loads, results = may_load[:1], may_result[-1:]
+    results = results or (may_result if loads else [])
+    loads = loads or may_load
+    if y is None and any(kind(c) == "duration" for c in names):
+        results = [c for c in results if kind(c) == "throughput"] or results
+    return _clear(loads, results, names, path)
 
 
 def _numbers(cells: Cells, column: str, path: Path, guessed: str) -> np.ndarray:
@@ -178,7 +171,7 @@ def _pooled(cells: Cells, used: set[str], N: np.ndarray, path: str | Path) -> li
     for place, (name, column) in enumerate(cells.items(), 1):
         texts, what = list(column.values()), kind(name)
         setting = what in ("configuration", "load") or not _has_numbers(texts)
-        if name in used or what in ("run", "time") or (what and not setting):
+        if name in used or what in (*TIMES, "run") or not (setting or what in UNCLEAR):
             continue
         loads: dict[str, set[float]] = {}
         for text, load in zip(texts, N, strict=True):
@@ -210,36 +203,42 @@ def _has_numbers(texts: Iterable[str]) -> bool:
 
 
 def _words(name: str) -> list[str]:
-    """The words of a name in lower case: "numClients", "MB/s" are num, clients and mb, per, s."""
-    parted = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name.replace("/", " per ")).lower()
-    return re.findall(r"[^\W_]+", parted)
+    """The words of a name in lower case: num, clients of "numClients"; mb, per, s of "MB_s"."""
+    parted = re.sub("(?<=[a-z])(?=[A-Z][A-Za-z])", " ", name).lower()
+    counted = "|".join(f"{WORDS['rate or count']} {WORDS['count']}".split())
+    parted = re.sub(rf"({counted})_s(ec)?(?![a-z])", r"\1 per s", parted)
+    return re.findall(r"[^\W_]+", parted.replace("/", " per ").replace("%", " pct "))
 
 
-def _named(cells: Cells, names: list[str], wanted: str, letter: str) -> list[str]:
-    """The columns of a kind: those whose first word is its capital letter; without such columns,
-    those with several values; without those, all.
-    """
-    columns = [c for c in names if kind(c) == wanted]
+def _named(cells: Cells, names: list[str], letter: str, *wanted: str) -> list[str]:
+    """The columns of these kinds: those called by a capital letter, or else that vary, or all."""
+    columns = [c for c in names if kind(c) in wanted]
     varied = [c for c in columns if len(set(cells[c].values())) > 1]
     called = [c for c in columns if c.startswith(letter) and _words(c)[0] == letter.lower()]
     return called or varied or columns
 
 
-def _doubt(loads: list[str], results: list[str], names: list[str], path: str | Path) -> str:
-    """What is not clear, and the command that says it."""
+def _clear(
+    loads: list[str], results: list[str], names: list[str], path: str | Path
+) -> tuple[str, str]:
+    """The load and the throughput, if they are clear. `names` are the columns not given."""
+    times = [c for c in names if kind(c) in TIMES]
     what, candidates = ("load", loads) if len(loads) != 1 else ("throughput", results)
-    doubt = f"{_listed(candidates)} may be the {what}"
-    if len(candidates) == 1:
+    if len(candidates) > 1:
+        doubt = f"{_listed(candidates)} may be the {what}"
+    elif not candidates:
+        why = f" ({_listed(times)}: a time; a throughput is work over time)"
+        doubt = f"no column is known as the {what}{why if loads and times else ''}"
+    elif any(results[0] in names and kind(results[0]) in COUNTS.get(kind(c), ()) for c in names):
         doubt = f"{results[0]} may be a count, and a throughput is a rate"
-    if not candidates:
-        doubt = f"no column is known as the {what}"
-        if what == "throughput" and (times := [c for c in names if kind(c) == "time"]):
-            doubt += f" ({_listed(times)}: a time; a throughput is work over time)"
-    load = (loads or [c for c in names if c not in results] or ["COLUMN"])[0]
-    may = results or [c for c in names if kind(c) not in ("time", "run")]  # be a throughput
-    result = ([c for c in may if c != load] or ["COLUMN"])[0]
+    else:
+        return loads[0], results[0]
+    likely = [*loads, *(c for k in UNCLEAR for c in names if kind(c) == k), *names]
+    load = next((c for c in likely if c not in results), "COLUMN")
+    may = results or [c for c in names if kind(c) not in (*TIMES, "run", "resource")]
+    result = next((c for c in may if c != load), "COLUMN")
     file, load, result = (shlex.quote(str(part)) for part in (path, load, result))
-    return (
-        f"{doubt}, expected one that is named, as in: nummodel fit {file} --x {load} --y {result} "
-        f"(in a report: -p x={load} -p y={result})"
+    raise InputError(
+        f"{path}: {doubt}, expected one that is named, as in: nummodel fit {file} --x {load} "
+        f"--y {result} (in a report: -p x={load} -p y={result})"
     )
