@@ -14,9 +14,9 @@ import pytest
 from inprocess import nummodel
 from scipy import stats
 
-from nummodel import arguments, study
-from nummodel.fits import EXTRAPOLATION, _problem
-from nummodel.records import columns, data
+from nummodel import study
+from nummodel.fits import EXTRAPOLATION
+from nummodel.records import data
 
 TABLE = data.HOME / "data" / "zvm-scaling.csv"
 ZVM = ("fit", TABLE, "--x", "N", "--y", "itr_per_s")
@@ -121,6 +121,12 @@ def test_comments_may_hold_anything(tmp_path):
     assert result("fit", write(tmp_path, text))["n"] == 6
 
 
+def made_rows(header, *rows):
+    """Rows as long as the header, whose further columns differ as well."""
+    more = header.count(",") - 2
+    return "".join(f"{row}{f',{i}7' * more}\n" for i, row in enumerate(rows, 1))
+
+
 @pytest.mark.parametrize(
     "header, x, y",
     [
@@ -155,12 +161,25 @@ def test_comments_may_hold_anything(tmp_path):
         ("threads,90% Line,Requests/sec", "threads", "Requests/sec"),
         ("bogo ops,instances,bogo ops/s,real time (secs)", "instances", "bogo ops/s"),
         ("date,threads,requests", "threads", "requests"),
+        # the throughput's own words come before others, and before those in brackets
+        (
+            "scale,clients,tps (without initial connection time)",
+            "clients",
+            "tps (without initial connection time)",
+        ),
+        ("keys,threads,throughput (err < 1 %)", "threads", "throughput (err < 1 %)"),
+        ("warmup,threads,tps_at_p99_limit", "threads", "tps_at_p99_limit"),
+        ("abort_rate,clients,commit_rate", "clients", "commit_rate"),
+        ("keys,threads,run throughput", "threads", "run throughput"),
+        ("tps_max,threads,tps_avg,tps_min", "threads", "tps_avg"),
+        ("Hits/sec,clients,Ops/sec,Misses/sec", "clients", "Ops/sec"),
+        ("ramp,vusers,rps", "vusers", "rps"),
+        ("R,cores,msg_s", "cores", "msg_s"),
     ],
 )
 def test_columns_are_known_by_their_names(tmp_path, header, x, y):
     """Not by their places; numbers of runs and times are neither load nor throughput."""
-    more = ",7" * (header.count(",") - 2)
-    rows = "".join(f"{row}{more}\n" for row in ("3,1,10", "4,2,19", "5,4,33", "6,8,52"))
+    rows = made_rows(header, "3,1,10", "4,2,19", "5,4,33", "6,8,52")
     got = result("fit", write(tmp_path, f"{header}\n{rows}"))
     assert (got["x"], got["y"]) == (x, y)
 
@@ -185,19 +204,25 @@ def test_columns_are_known_by_their_names(tmp_path, header, x, y):
         ("streams,transfer_GB,seconds", "transfer_GB may be a count"),
         ("threads,Complete requests,Time taken for tests (s)", "Complete requests may be a count"),
         ("vus,http_reqs,http_req_duration_p95", "http_reqs may be a count"),
-        ("threads,instructions,seconds", "instructions may be a count"),
+        ("threads,instructions,seconds", "instructions may be something else"),
         ("start,end,clients,requests", "requests may be a count"),
-        ("a,b,elapsed", "b may be a count"),
+        ("a,b,elapsed", "b may be something else"),
         ("date,tps,cpu", "no column is known as the load"),
         ("requests,rps,p99", "no column is known as the load"),
         ("n_requests,queries,cpu", "no column is known as the load"),
+        ("threads,time_all_queries_s,host", "no column is known as the throughput"),
+        ("threads,batch_size,latency_ms", "batch_size may be something else"),
+        ("threads,scale,tps_hit_ratio", "scale, tps_hit_ratio may be the throughput"),
+        ("threads,wallclock,watts", "no column is known as the throughput"),
+        ("n,t,U", "no column is known as the throughput"),
+        ("cores,ops/sec/core,host", "no column is known as the throughput"),
+        ("cpu,rps,memory", "no column is known as the load"),
     ],
 )
 def test_columns_that_are_not_clear_are_refused_with_the_command_that_names_them(
     tmp_path, header, what
 ):
-    more = ",7" * (header.count(",") - 2)
-    rows = "".join(f"{row}{more}\n" for row in ("1,10,3", "2,19,4", "4,33,5", "8,52,6"))
+    rows = made_rows(header, "1,10,3", "2,19,4", "4,33,5", "8,52,6")
     path = write(tmp_path, f"{header}\n{rows}", "my table.csv")
     message = refused("fit", path)
     assert what in message
@@ -205,6 +230,30 @@ def test_columns_that_are_not_clear_are_refused_with_the_command_that_names_them
     assert command[:2] == ["fit", str(path)] and {"--x", "--y"} <= set(command)
     got = result(*command)
     assert {got["x"], got["y"]} <= set(header.split(","))
+
+
+def test_a_column_of_one_value_is_not_guessed(tmp_path):
+    fixed = write(
+        tmp_path, "jobs,iodepth,iops\n" + "".join(f"1,{n},{9 * n}\n" for n in (1, 2, 4, 8))
+    )
+    assert result("fit", fixed)["x"] == "iodepth"
+    unknown = write(tmp_path, "threads,scale\n" + "".join(f"{n},100\n" for n in (1, 2, 4, 8)))
+    assert "no column is known as the throughput" in refused("fit", unknown)
+    named_N = write(
+        tmp_path, "cores,N,gflops\n" + "".join(f"{n},9,{8 * n}\n" for n in (1, 2, 4, 8))
+    )
+    assert result("fit", named_N)["x"] == "cores"
+
+
+def test_units_in_the_cells_tell_a_time_from_a_throughput(tmp_path):
+    """As in the tables of JMH, for which "Score" may be either."""
+    for unit, is_rate in (("ops/ms", True), ("us/op", False)):
+        rows = "".join(f"run,{n},{9 * n},{unit}\n" for n in (1, 2, 4, 8))
+        path = write(tmp_path, f"Benchmark,Threads,Score,Unit\n{rows}")
+        if is_rate:
+            assert result("fit", path)["y"] == "Score"
+        else:
+            assert "Score may be something else" in refused("fit", path)
 
 
 @pytest.mark.parametrize(
@@ -409,10 +458,6 @@ def test_more_rows_outside_than_chance_explains_are_a_warning(rows, outside, war
     row = {"N": 1.0, "value": 5.0, "low": 4.0, "high": 6.0}
     predictions = [row | {"observed": 7.0 if i < outside else 5.0} for i in range(rows)]
     assert bool(study._outside(predictions, "N", 0.95)) == warned
-
-
-def test_weights_are_called_alike_where_they_are_read_and_where_they_are_used():
-    assert columns.WEIGHTS is _problem.WEIGHTS is arguments.WEIGHTS
 
 
 def test_a_load_measured_once_beside_others_repeated(tmp_path):

@@ -17,38 +17,47 @@ from nummodel.records import data
 from nummodel.records.readers import table
 from nummodel.records.readers.table import Cells, is_number
 
-#: The roles of the words in a column's name. If the words have several roles, the first decides.
+#: The roles of the words in a column's name. If they have several, the first of this list decides,
+#: but for what `kind` says of "per", percentiles, brackets and single letters.
 WORDS = {
     "other": "error errors err sd std stddev stdev stderr spread ci util utilization utilisation "
-    "pct percent idle share ratio hit hits miss misses efficiency failures failed retries retr "
-    "retransmits timeouts",  # neither load nor throughput
+    "pct percent idle share ratio hit miss misses efficiency fail failed failure failures passed "
+    "abort aborts aborted success drop drops dropped loss lost retries retr retransmits timeouts "
+    "clock hz mhz ghz watt watts power energy u q l rho",  # neither load nor throughput
     "time": "latency latencies lat response rt delay wait waiting sojourn r w",  # of a request
     "moment": "when date datetime day timestamp stamp epoch start second minute hour min",
-    "duration": "time times duration elapsed wall runtime walltime cputime makespan end s sec secs "
-    "seconds mins minutes hours",  # of a run; a count beside it is the work of a run, not a rate
+    "duration": "t time times duration elapsed wall wallclock real took runtime walltime cputime "
+    "makespan end s sec secs seconds mins minutes hours",  # of a run, whose work is a count
     "unit": "ms msec us µs μs usec ns nsec h",  # alone a duration, beside unknown words a time
+    "throughput": "x throughput thruput xput tps qps rps eps fps iops tpm tpmc nopm tph qphh itr "
+    "mips flops mflops gflops tflops kbps mbps gbps bandwidth speed speedup goodput rate",
     "run": "id ids run runs rep reps repeat repetition replicate iteration iter trial seed index "
     "idx row line sample samples round attempt uid pid",
     "configuration": "config configuration setting settings variant version release build host "
     "machine name mode branch commit compiler kernel engine",
-    "throughput": "x throughput thruput xput tps qps rps eps fps iops tpm tpmc nopm tph qphh itr "
-    "mips flops mflops gflops tflops kbps mbps gbps bandwidth speed speedup goodput rate",
     "rate or count": "ops",
-    "load": "n thread threads client clients user users vus connection connections processor "
-    "processors cpus vcpus cores worker workers process processes procs nodes servers concurrency "
-    "concurrent load population customers sessions terminals streams jobs parallelism",
+    "load": "n thread threads client clients user users vu vus vusers connection connections "
+    "processor processors cpus vcpus cores worker workers process processes procs nodes servers "
+    "hosts machines instances concurrency concurrent load population customers sessions terminals "
+    "streams jobs numjobs parallelism iodepth qd",
     "resource": "cpu mem memory rss",  # as the first column perhaps the load; no throughput
-    "count": "operations req reqs requests tx txn transactions queries messages commits events "
-    "records rows items frames iterations bytes kbytes mbytes gbytes kb mb gb tb kib mib gib tib",
+    "count": "operations req reqs requests tx txn transactions queries msg msgs messages commits "
+    "events records rows tuples items frames iterations hits reads writes inserts updates bytes "
+    "kbytes mbytes gbytes kb mb gb tb kib mib gib tib",
     "item": "operation request transaction query message event record byte",  # one of a count
     "number": "num number total count completed test",  # beside a count: all of a run
 }
 ROLES = {word: role for role, words in WORDS.items() for word in words.split()}
 TIMES = {"time", "moment", "duration", "unit"}
+#: A column with one of these words says less than one without.
+PARTIAL = {"min", "max", "minimum", "maximum", "best", "worst", "peak", "hits"}
+#: What has one of these words was measured, and is no load.
+MEANS = {"avg", "average", "mean", "median"}
 #: Kinds of columns that may be the load or the throughput if no column is known as such.
 UNCLEAR = ("", "resource", "count")
-#: Kinds of columns that may be the throughput, but not beside a column of these kinds.
-COUNTS = {"duration": ("", "count", "rate or count"), "time": ("count",)}
+#: Beside a column of the kind on the left, no column of a kind on the right is sure to be the
+#: throughput.
+DOUBTFUL = {"duration": ("", "count", "rate or count"), "time": ("", "count")}
 
 
 class Points(NamedTuple):
@@ -100,18 +109,23 @@ def kind(name: str) -> str:
     >>> kind("X, per s"), kind("latency_avg_ms"), kind("numClients"), kind("tps_per_client")
     ('throughput', 'time', 'load', 'other')
     """
+    bare = re.sub(r"[(\[].*?[)\]]", " ", name)
+    if bare != name and (sure := kind(bare)) in ("throughput", "load"):
+        return sure
     words = _words(name)
     if not words:
         return "run"  # as the column without a name, which pandas writes for row numbers
     # "N" is the load, but "n_requests" is how many requests there were, and "r_iops" are reads.
     some = [word for word in words if word not in ("n", "x")] or words
-    roles = {ROLES[word] for word in some if word in ROLES and word not in ("r", "w")}
+    roles = {ROLES[word] for word in some if word in ROLES and word not in (*"rwtuql", *PARTIAL)}
     if roles <= TIMES:
         roles |= {ROLES[word] for word in some if word in ROLES}
-    roles |= {"time" for word in words if re.fullmatch("p[0-9]+|[0-9]+th", word)}
+    if "throughput" not in roles:
+        roles |= {"time" for word in words if re.fullmatch("p[0-9]+|[0-9]+th", word)}
     after = {ROLES.get(next_word) for word, next_word in pairwise(words) if word == "per"}
     if after and "other" not in roles:
-        return "throughput" if after <= TIMES - {"time"} else "time" if roles & TIMES else "other"
+        before = {ROLES.get(word) for word in words[: words.index("per")]}
+        return "throughput" if after <= TIMES - {"time"} else "time" if before & TIMES else "other"
     first = next((role for role in WORDS if role in roles), "")
     if first in ("rate or count", "count", "item") and ("number" in roles or "n" in words):
         return "other"
@@ -138,18 +152,28 @@ def _choose(
     letters = {c.lower(): c for c in names}
     if x is y is None and not loads and {"x", "y"} <= set(letters):
         return letters["x"], letters["y"]
+
+    def varies(column: str) -> bool:
+        return len(set(cells[column].values())) > 1
+
     numeric = [c for c in names if _has_numbers(cells[c].values())] or names
-    first = next((c for c in numeric if kind(c) in (*UNCLEAR, "throughput", "rate or count")), "")
     unclear = [c for c in numeric if kind(c) in UNCLEAR]
-    may_load = [c for c in unclear if not kind(c) or (kind(c) == "resource" and c == first)]
+    resources = [c for c in numeric if kind(c) == "resource"]
+    first = [c for c in numeric if kind(c) in (*UNCLEAR, "throughput", "rate or count")][:1]
+    may_load = [c for c in unclear if not kind(c) or first == resources == [c]]
+    may_load = [c for c in may_load if not MEANS & set(_words(c))]
     may_result = [c for c in unclear if kind(c) != "resource"]
     if not loads and not results and may_load[:1] + may_result[-1:] == unclear:  # two, in order
         loads, results = may_load[:1], may_result[-1:]
-    results = results or (may_result if loads else [])
+    results = results or ([c for c in may_result if varies(c)] if loads else [])
+    if x is None and len(loads) == 1 and not varies(loads[0]):  # what varies may be the load
+        loads = [*loads, *(c for c in may_load if varies(c) and c not in results)]
     loads = loads or may_load
+    results = [c for c in results if not PARTIAL & set(_words(c))] or results
     if y is None and any(kind(c) == "duration" for c in names):
         results = [c for c in results if kind(c) == "throughput"] or results
-    return _clear(loads, results, names, path)
+    units = {text for c in names if _words(c)[-1:] == ["unit"] for text in cells[c].values()}
+    return _clear(loads, results, names, {kind(name) for name in [*names, *units]}, path)
 
 
 def _numbers(cells: Cells, column: str, path: Path, guessed: str) -> np.ndarray:
@@ -205,32 +229,45 @@ def _has_numbers(texts: Iterable[str]) -> bool:
 def _words(name: str) -> list[str]:
     """The words of a name in lower case: num, clients of "numClients"; mb, per, s of "MB_s"."""
     parted = re.sub("(?<=[a-z])(?=[A-Z][A-Za-z])", " ", name).lower()
-    counted = "|".join(f"{WORDS['rate or count']} {WORDS['count']}".split())
-    parted = re.sub(rf"({counted})_s(ec)?(?![a-z])", r"\1 per s", parted)
-    return re.findall(r"[^\W_]+", parted.replace("/", " per ").replace("%", " pct "))
+    parted = parted.replace("/", " per ").replace("%", " pct ")
+    words = re.findall(r"[^\W_]+", parted)
+    if len(words) > 1 and re.search("_s(ec|econd)?$", parted):
+        roles = [ROLES.get(word) for word in words[:-1]]
+        if roles[-1] in ("rate or count", "count") and not TIMES & set(roles):
+            return [*words[:-1], "per", "s"]
+    return words
 
 
 def _named(cells: Cells, names: list[str], letter: str, *wanted: str) -> list[str]:
-    """The columns of these kinds: those called by a capital letter, or else that vary, or all."""
+    """The columns of these kinds: those that vary, if some do; and of these, those called by a
+    capital letter, if some are.
+    """
     columns = [c for c in names if kind(c) in wanted]
-    varied = [c for c in columns if len(set(cells[c].values())) > 1]
-    called = [c for c in columns if c.startswith(letter) and _words(c)[0] == letter.lower()]
-    return called or varied or columns
+    columns = [c for c in columns if len(set(cells[c].values())) > 1] or columns
+    return [
+        c for c in columns if c.startswith(letter) and _words(c)[0] == letter.lower()
+    ] or columns
 
 
 def _clear(
-    loads: list[str], results: list[str], names: list[str], path: str | Path
+    loads: list[str], results: list[str], names: list[str], kinds: set[str], path: str | Path
 ) -> tuple[str, str]:
-    """The load and the throughput, if they are clear. `names` are the columns not given."""
+    """The load and the throughput, if they are clear. `names` are the columns not given, `kinds`
+    those of these columns and of the units in them.
+    """
     times = [c for c in names if kind(c) in TIMES]
+    rates = [c for c in names if c not in results and "throughput" in map(ROLES.get, _words(c))]
     what, candidates = ("load", loads) if len(loads) != 1 else ("throughput", results)
     if len(candidates) > 1:
         doubt = f"{_listed(candidates)} may be the {what}"
     elif not candidates:
         why = f" ({_listed(times)}: a time; a throughput is work over time)"
         doubt = f"no column is known as the {what}{why if loads and times else ''}"
-    elif any(results[0] in names and kind(results[0]) in COUNTS.get(kind(c), ()) for c in names):
-        doubt = f"{results[0]} may be a count, and a throughput is a rate"
+    elif results[0] in names and any(kind(results[0]) in DOUBTFUL.get(k, ()) for k in kinds):
+        what = "a count" if kind(results[0]) else "something else"
+        doubt = f"{results[0]} may be {what}, and a throughput is work over time"
+    elif results[0] in names and not kind(results[0]) and rates:
+        doubt = f"{results[0]}, {_listed(rates)} may be the throughput"
     else:
         return loads[0], results[0]
     likely = [*loads, *(c for k in UNCLEAR for c in names if kind(c) == k), *names]
