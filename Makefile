@@ -65,7 +65,7 @@ anywhere: .venv-oldest .venv-newest  ## run notebooks and tests as on other mach
 	@$(MAKE) --always-make VENV=$@ VERSIONS=--upgrade $@/test
 
 wheel: $(VENV)/run  ## build dist/*.whl, which contains data and notebooks
-	@$(BIN)/uv build --quiet --wheel && ls dist/*.whl
+	@$(BIN)/uv build --quiet --wheel --build-constraint requirements.hashes --require-hashes && ls dist/*.whl
 
 bench: $(VENV)/bench  ## measure set-up, speed and other tools, write benchmarks/RESULTS.md
 	@$(BIN)/python benchmarks/run.py

@@ -88,28 +88,30 @@ class Attack:
         self.judge(" ".join(arguments), code, found, told, seconds)
         return found if code == 0 else ""
 
-    def call(self, what: str, call: Callable[[], object], limit: float) -> None:
-        """Call a function, which may refuse its arguments, within `limit` s of processor time."""
+    def call(self, what: str, call: Callable[[], object], limit: float) -> object:
+        """What a function gives, within `limit` s of processor time; None if it refuses."""
 
         def end(*_):
             raise Hang
 
-        signal.signal(signal.SIGPROF, end)
-        start = time.process_time()
-        signal.setitimer(signal.ITIMER_PROF, LONGEST)
+        result: object = None
         code: object = 0
+        before, start = signal.signal(signal.SIGPROF, end), time.process_time()
+        signal.setitimer(signal.ITIMER_PROF, LONGEST)
         try:
-            call()
+            result = call()
         except (ValueError, ArithmeticError):
             code = 2
-        except BaseException as error:
+        except (Exception, Hang) as error:
             code = f"{type(error).__name__}: {error}"[:200]
         finally:
             signal.setitimer(signal.ITIMER_PROF, 0)
+            signal.signal(signal.SIGPROF, before)
         seconds = time.process_time() - start
         self.codes[code] += 1
         self.slowest = max(self.slowest, seconds)
         self.expect(f"{what}: {code} after {seconds:.1f} s", code in (0, 2) and seconds <= limit)
+        return result
 
     @staticmethod
     def _text(stream: io.TextIOWrapper) -> str:

@@ -183,6 +183,9 @@ def fit(file, x, y, law, weights, holdout, level, as_json) -> None:
 
 def main() -> None:
     """Run the command line; mistakes of its user become one line and exit code 2."""
+    if sys.stdout is None:  # closed by the shell: results would be lost without a word
+        tell("standard output is closed")
+        sys.exit(1)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # escapes characters that the encoding lacks
             stream.reconfigure(errors="backslashreplace")

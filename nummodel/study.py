@@ -39,7 +39,8 @@ def document(
     is_new = held_out(holdout, points.N, points.x)
     used, new = points.where(~is_new), points.where(is_new)
     if len(used.N) < 2:
-        raise InputError(f"--holdout {holdout}: leaves {len(used.N)} rows, expected at least two")
+        left = f"{len(used.N)} row{'s' * (len(used.N) != 1)}"
+        raise InputError(f"--holdout {holdout}: leaves {left}, expected at least two")
     fits, refused = laws.fit_all(used.N, used.X, used.weights, law)
     if not fits:
         reasons = "; ".join(f"{name} with {reason}" for name, reason in refused.items())
@@ -116,7 +117,7 @@ def text(result: dict[str, Any], level: float) -> str:
         if law["loo_rmse"] is not None:
             lines.append(f"  leave-one-out error {law['loo_rmse']:.4g}")
         for p in law["predictions"]:
-            verdict = f"  {'inside' if _is_inside(p) else 'outside'}" if _span(p) else ""
+            verdict = {None: "", True: "  inside", False: "  outside"}[p["inside"]]
             lines.append(
                 f"  at {p['N']:<6g}{p['value']:>11.5g}  {_span(p)}"
                 f"  observed {p['observed']:.5g}{verdict}"
@@ -131,9 +132,13 @@ def _span(ends: dict[str, Any]) -> str:
     return "" if low == high == "..." else f"[{low}, {high}]"
 
 
-def _is_inside(prediction: dict[str, Any]) -> bool:
-    """Whether the measurement lies in its interval, of which an end may not exist."""
+def _inside(prediction: dict[str, Any]) -> bool | None:
+    """Whether the measurement lies in its interval, of which an end may not exist; None if there is
+    no interval.
+    """
     low, high, observed = (prediction[key] for key in ("low", "high", "observed"))
+    if low is high is None:
+        return None
     return (low is None or low <= observed) and (high is None or observed <= high)
 
 
@@ -145,7 +150,7 @@ def _outside(predictions: list[dict[str, Any]], x: str, level: float) -> list[st
     """
     from scipy.special import bdtrc
 
-    missed = [p for p in predictions if not _is_inside(p)]
+    missed = [p for p in predictions if p["inside"] is False]
     rows, share = len(predictions), 1 - level
     if not missed or (rows * share >= 1 and bdtrc(len(missed) - 1, rows, share) >= 0.01):
         return []
@@ -171,6 +176,7 @@ def _figures(result: Fit, new: Points, level: float) -> dict[str, Any]:
         own = None if isinstance(new.weights, str) else new.weights
         table = result.predict(new.N, level, own).assign(observed=new.X)
         predictions = [{k: _figure(v) for k, v in row.items()} for row in table.to_dict("records")]
+        predictions = [p | {"inside": _inside(p)} for p in predictions]
     return {
         "estimates": estimates,
         "aicc": _figure(compare.aicc(result)),

@@ -417,7 +417,7 @@ def test_a_row_held_out_that_lies_outside_its_interval_is_a_warning(tmp_path):
     path = write(tmp_path, GOOD.replace("32,110", "32,300"))
     got = result("fit", path, "--holdout", "N>16", "--law", "amdahl")
     (prediction,) = got["laws"]["amdahl"]["predictions"]
-    assert prediction["observed"] > prediction["high"]
+    assert prediction["observed"] > prediction["high"] and prediction["inside"] is False
     told = "amdahl: 1 of 1 rows held out lie outside their 95 % intervals: N = 32 (above)"
     assert told in got["warnings"]
     assert told in nummodel("fit", path, "--holdout", "N>16", "--law", "amdahl").stderr
@@ -436,6 +436,8 @@ def test_rows_that_chance_puts_outside_their_intervals_are_no_warning(tmp_path):
         name: [p for p in law["predictions"] if not p["low"] <= p["observed"] <= p["high"]]
         for name, law in got["laws"].items()
     }
+    said = [p for p in got["laws"]["amdahl"]["predictions"] if not p["inside"]]
+    assert said == outside["amdahl"], "each row says it by itself"
     assert 0.03 < len(outside["amdahl"]) / len(got["laws"]["amdahl"]["predictions"]) < 0.07
     warned = [w.partition(":")[0] for w in got["warnings"] if "outside" in w]
     assert warned == ["linear", "gustafson"], "laws that the rows do not follow"
@@ -455,8 +457,9 @@ def test_rows_that_chance_puts_outside_their_intervals_are_no_warning(tmp_path):
 )
 def test_more_rows_outside_than_chance_explains_are_a_warning(rows, outside, warned):
     """At 95 % chance puts 66 or more of 1,000 outside in 1.5 % of cases, and 68 in 0.7 %."""
-    row = {"N": 1.0, "value": 5.0, "low": 4.0, "high": 6.0}
-    predictions = [row | {"observed": 7.0 if i < outside else 5.0} for i in range(rows)]
+    predictions = [
+        {"N": 1.0, "value": 5.0, "observed": 7.0, "inside": i >= outside} for i in range(rows)
+    ]
     assert bool(study._outside(predictions, "N", 0.95)) == warned
 
 
@@ -535,7 +538,6 @@ def test_standard_input_is_a_file_as_well(tmp_path):
     assert bad.returncode == 2 and bad.stderr.startswith("nummodel: -:2: X is 'a'")
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
 @pytest.mark.skipif(not Path("/dev/zero").exists(), reason="no file without end")
 def test_a_file_without_end_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("nummodel.records.readers.table.LARGEST", 1000)
@@ -544,12 +546,19 @@ def test_a_file_without_end_is_refused(tmp_path, monkeypatch):
     assert f"{path}: more than 1,000 characters, expected rows" in refused("fit", path)
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
 def test_an_output_that_is_full_is_one_line():
     with open("/dev/full", "w") as full:
         for arguments in (ZVM, (*ZVM, "--json"), ("list",)):
             done = installed(*arguments, stdout=full)
             assert done.returncode == 1
             assert done.stderr == "nummodel: output: No space left on device\n"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="as a shell closes it by >&-")
+def test_an_output_that_is_closed_is_one_line():
+    done = installed(*ZVM, preexec_fn=lambda: os.close(1))
+    assert (done.returncode, done.stderr) == (1, "nummodel: standard output is closed\n")
 
 
 def test_names_that_the_terminal_does_not_know_are_escaped(tmp_path):

@@ -179,6 +179,11 @@ def test_workflows_may_only_read_and_end_in_time(path):
         assert re.fullmatch(r"actions/[a-z-]+@[0-9a-f]{40} # v[\d.]+", action)
 
 
+def test_what_builds_the_wheel_is_pinned():
+    (build,) = re.findall(r"uv build (.*)", (ROOT / "Makefile").read_text())
+    assert "--build-constraint requirements.hashes --require-hashes" in build
+
+
 def test_versions_agree():
     assert nummodel.__version__ == PROJECT["version"]
     assert f"## {nummodel.__version__}" in (ROOT / "CHANGELOG.md").read_text()

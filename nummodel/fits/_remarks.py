@@ -88,7 +88,7 @@ def remarks(fit: Fit, level: float = 0.95) -> list[str]:
                 "relative weights favour points that were measured too low: with errors of "
                 f"{np.sqrt(fit.variance):.0%}, the curve is about {2 * fit.variance:.1%} too low, "
                 f"or {shift:.1f} standard errors with {len(fit.N)} points. So the intervals "
-                "contain the truth less often than they say; log weights do not have this fault"
+                "contain the truth less often than they say; log weights hardly have this fault"
             )
     return sentences + _trading(fit)
 

@@ -93,7 +93,7 @@ def choose(fits: Mapping[str, "Fit"]) -> tuple[str | None, str]:
     if len(scores) < 2:
         needed = ", ".join(f"{name} needs {enough(f)}" for name, f in fits.items())
         there = max(len(f.N) for f in fits.values())
-        return None, f"too few points to compare laws: {needed}, and there are {there}"
+        return None, f"too few points to compare two laws: {needed}, and there are {there}"
     rejected: dict[str, str] = {}
     pairs = [pair for pair in NESTED if set(pair) <= set(scores)]
     tests = {(small, large): nested(fits[small], fits[large]) for small, large in pairs}

@@ -118,7 +118,8 @@ def plan(names: list[str], given: Iterable[str] = (), sweep: Iterable[str] = ())
             raise InputError(f"parameter {name!r} is given twice, expected once")
         if not any(name in of_notebook for of_notebook in known.values()):
             others = ", ".join(sorted(set().union(*known.values())))
-            raise InputError(f"unknown parameter {name!r}, expected one of: {others}")
+            expected = f"one of: {others}" if others else "none: the notebooks have no parameters"
+            raise InputError(f"unknown parameter {name!r}, expected {expected}")
         choices[name] = re.split(r",(?![^\[]*\])", text) if swept else [text]
     runs = []
     for path, of_notebook in known.items():
