@@ -7,9 +7,15 @@ an interval or a list come in its order, and none of them is left out in between
 `[30 %](#share-of-the-lock "documented")` is the documented figure of a claim, and the name of a
 parameter, as in `[32](#N)`, its default.
 
-A name with a number, such as 30-way, is that of a record to which its sentence, or its column of a
-table, has a link, or else one that the notebook knows. If another such name differs from it in one
-digit, it has to be in the link, or right behind it.
+If the value is a text, a link's text without numbers contains it. If the value is true or false, a
+word such as "not" says false, unless the record's name has such a word as well. A word such as
+"low" stands for a minus sign, unless the name says a loss, a gap or a share.
+
+A name with a number, such as V7.1, is that of a record to which its sentence, or its column of a
+table, has a link, or else one that the notebook knows. A label of a run or a range of processors
+needs the link if another such label differs from it in one digit, because both are known. If there
+are runs at 30-way and 32-way, "At 30-way it is [5 %](#error-at-30-way)." is right. The sentence "At
+30-way it fails." is wrong, because nothing would notice 32-way there.
 """
 
 import ast
@@ -17,6 +23,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from decimal import ROUND_HALF_DOWN, ROUND_HALF_UP, Decimal, localcontext
 from itertools import groupby, zip_longest
 from math import isclose
 from pathlib import Path
@@ -53,10 +60,15 @@ NAMES = re.compile(
 OTHER = re.compile(r"\[[nN]otebook (\d\d)\]\(\1-[a-z-]+\.ipynb\)")
 #: A title has its numbers without a link, but README repeats it word for word.
 TITLE = re.compile(r"^# (.*)", re.M)
-#: Words that stand for a minus sign.
-BELOW = re.compile(r"\b(?:low|lower|less|fewer|below|fell|falls)\b")
+#: Words that stand for a minus sign, but not those of a limit: less than 5, below 5, fell to 5.
+BELOW = re.compile(r"\b(?:low|lower|less|fewer|below|fell|falls)\b(?!(?: than| to)? \d)")
+#: Names of losses, and of sizes that have no sign; "law over queue, less one" does have one.
+LOSS = re.compile(r"^(?:gap|share)\b|\b(?:lost|loss|less(?! one)|fewer|below|lower|fell|saves)\b")
+DENIAL = re.compile(r"\b(?:no|not|never|none|neither|nor|cannot)\b", re.I)
 WHOLE = re.compile(r"\d+(?:\.\d+)*")
-SENTENCE = re.compile(r"(?<=[.?!])(?<!^\d\.)\s+|\n", re.M)
+#: A line that the next one continues: neither is a heading, and the next one begins no list item.
+WRAPPED = re.compile(r"^([^#\n].*)\n(?!\s*(?:[-*+] |\d+\. |#|$))", re.M)
+SENTENCE = re.compile(r"(?<=[.?!])(?<!^\d\.)(?<!^\d\d\.)\s+|\n", re.M)
 #: Code, formulas, the targets of other links, and the numbers of a list.
 ASIDE = re.compile(r"`[^`]*`|\$\$[^$]*\$\$|\$[^$]*\$|\]\([^)]*\)|^\d+\. ", re.M)
 
@@ -70,9 +82,7 @@ class Figure(NamedTuple):
 
 
 def texts(notebook: Any) -> Iterator[str]:
-    """The markdown of a notebook but for its exercises, which have a test of their own, and for the
-    list of sources.
-    """
+    """The markdown of a notebook without sources, and without exercises, which are tested."""
     for cell in notebook["cells"]:
         aside = cell["source"].startswith(("## Sources", "## Try"))
         if cell["cell_type"] == "markdown" and not aside:
@@ -80,60 +90,58 @@ def texts(notebook: Any) -> Iterator[str]:
 
 
 def strange(notebook: Any, made: list[dict]) -> list[str]:
-    """Where the text of a notebook disagrees with the claims and records that it `made`, or has a
-    number that names none of them.
-    """
-    known = {claims.anchor(claim["what"]): claim for claim in made}
+    """Where the text disagrees with the claims and records `made`, or a number names none."""
+    rows = {n: {"what": "", "model": p.default.strip("\"'")} for n, p in declared(notebook).items()}
+    rows |= {claims.anchor(claim["what"]): claim for claim in made}
     names, numbers = known_names(notebook, made)
-    told = {name: p.default.strip("\"'") for name, p in declared(notebook).items()}
     readme = (data.HOME / "README.md").read_text(encoding="utf-8")
-    found = []
+    wrong = []
     for text in texts(notebook):
         for title in TITLE.findall(text):
-            found += [title] * (title not in readme or not set(WHOLE.findall(title)) <= numbers)
+            wrong += [title] * (title not in readme or not set(WHOLE.findall(title)) <= numbers)
         for passage in passages(OTHER.sub(" ", TITLE.sub(" ", text))):
             about: list[Name] = []
             for link in LINK.finditer(passage):
-                claim = known.get(link["anchor"], {"what": "", "model": told.get(link["anchor"])})
+                claim = rows.get(link["anchor"], {"what": ""})
                 value = claim.get("documented" if link["documented"] else "model")
                 own = names_in(claim["what"])
                 labels = names_in(NUMBER.sub(" ", link["text"]) + link["beside"])
                 right = expresses(link["text"], claim["what"], value)
-                found += [link[0]] * (not right or bool(Counter(labels) - Counter(own)))
+                wrong += [link[0]] * (not right or bool(Counter(labels) - Counter(own)))
                 about += own
             aside = ASIDE.sub(" ", LINK.sub(" ", passage))
             free = [n for n in names_in(aside) if not (is_sure(n, about) or is_sure(n, names))]
-            found += [f"{kind} {number} in: {passage}" for kind, number in free]
+            wrong += [f"{kind} {number} in: {passage}" for kind, number in free]
             rest = NAMES.sub(" ", aside)
-            for number in NUMBER.finditer(rest):
-                found.append(rest[max(0, number.start() - 30) : number.end() + 15])
-    return found
+            wrong += [rest[max(0, n.start() - 30) : n.end() + 15] for n in NUMBER.finditer(rest)]
+    return wrong
 
 
 def passages(text: str) -> Iterator[str]:
     """The sentences of a text, and the columns of its tables."""
-    for is_table, some in groupby(text.splitlines(), lambda line: line.startswith("|")):
+    for is_table, lines in groupby(text.splitlines(), lambda line: line.startswith("|")):
         if is_table:
-            yield from map(" ".join, zip_longest(*(line.split("|") for line in some), fillvalue=""))
+            yield from map(" ".join, zip_longest(*(row.split("|") for row in lines), fillvalue=""))
         else:
-            yield from SENTENCE.split("\n".join(some))
+            yield from SENTENCE.split(WRAPPED.sub(r"\1 ", "\n".join(lines)))
 
 
 def names_in(text: str) -> list[Name]:
     """The names with a number, each as its kind and its number."""
-    found = []
-    for name in NAMES.finditer(text):
-        for kind, number in name.groupdict().items():
+    names = []
+    for match in NAMES.finditer(text):
+        for kind, number in match.groupdict().items():
             if number and kind == "which":
-                found.append((name["what"].lower(), number))
+                names.append((match["what"].lower(), number))
             elif number and kind != "what":
-                found += [(kind, one) for one in re.split(" to | and |, ", number)]
-    return found
+                names += [(kind, one) for one in re.split(" to | and |, ", number)]
+    return names
 
 
 def is_sure(name: Name, among: Iterable[Name]) -> bool:
-    """Whether a name is one of these, and none of them differs from it in one digit."""
-    return name in among and not any(n[0] == name[0] and near(n[1], name[1]) for n in among)
+    """Whether a name is one of these; of runs and processors, if no other differs in one digit."""
+    rivals = [number for kind, number in among if kind == name[0] and kind in ("ways", "cpu")]
+    return name in among and not any(near(number, name[1]) for number in rivals)
 
 
 def near(one: str, other: str) -> bool:
@@ -143,9 +151,8 @@ def near(one: str, other: str) -> bool:
 
 
 def known_names(notebook: Any, made: list[dict]) -> tuple[set[Name], set[str]]:
-    """The names and the numbers in a notebook's code, records and sources, in its tables and their
-    cards, and in the models that it uses; loads of a table are names such as 6-way, and years are
-    those of the sources.
+    """The names and numbers in a notebook's code, records, sources, tables with their cards, and
+    models; loads of a table are names such as 6-way, and years are those of the sources.
     """
     sources = [c["source"] for c in notebook["cells"] if c["source"].startswith("## Sources")]
     code = [c["source"] for c in notebook["cells"] if c["cell_type"] == "code"]
@@ -198,25 +205,32 @@ def pattern(name: ast.expr) -> re.Pattern:
 
 
 def expresses(text: str, name: str, value: Any) -> bool:
-    """Whether the numbers in a link's text are those of the record's name and of its value."""
-    parts = [abs(part) if BELOW.search(text) else part for part in parts_of(value)]
+    """Whether the numbers in a link's text, or its words, are those of the record it names."""
+    if isinstance(value, bool):
+        denied = bool(DENIAL.search(text)) != bool(DENIAL.search(name))
+        return not figures(text) and value != denied
     if not figures(text):
-        return isinstance(value, (str, bool))
+        return isinstance(value, str) and value.lower() in text.lower()
+    sign = -1 if BELOW.search(text) and not LOSS.search(name) else 1
+    parts = [sign * part for part in parts_of(value)]
+    # The text may give only some of the parts, one after another: try each as the first of them.
     for start in range(len(parts)):
-        conditions, shown = figures(name), []
+        conditions, values = figures(name), []
         for figure in figures(text):
-            rest = parts[start + len(shown) :]
+            rest = parts[start + len(values) :]
             scale = figure.scales[-1]
             given = [c for c in conditions if figure.text in (c.text, f"{scale * c.value:.10g}")]
             if rest and is_printed(figure, rest[0]):
-                shown.append(figure)
+                values.append(figure)
             elif given:
                 conditions.remove(given[0])
             else:
                 break
         else:
-            others = parts[:start] + parts[start + len(shown) :] if isinstance(value, list) else []
-            if shown and not any(near(f.text, p) for f in shown for p in printed(f, others)):
+            others = parts[:start] + parts[start + len(values) :] if isinstance(value, list) else []
+            # 30 alone may be a mistake for the 32 of [30, 32]; 66 % may say all of 65.5 to 66.5 %.
+            rivals = [(f, p) for f in values for p in printed(f, others, ROUND_HALF_DOWN)]
+            if values and not any(near(figure.text, rival) for figure, rival in rivals):
                 return True
     return False
 
@@ -249,7 +263,8 @@ def is_printed(figure: Figure, value: float) -> bool:
     return exact or (figure.value != 0 and figure.text in printed(figure, [value]))
 
 
-def printed(figure: Figure, values: list[float]) -> list[str]:
+def printed(figure: Figure, values: list[float], rounding: str = ROUND_HALF_UP) -> list[str]:
     """Values in the form of the figure."""
     places = len(figure.text.partition(".")[2])
-    return [f"{round(scale * v, 9):.{places}f}" for scale in figure.scales for v in values]
+    with localcontext(rounding=rounding):
+        return [f"{Decimal(f'{s * v:.12g}'):.{places}f}" for s in figure.scales for v in values]

@@ -29,6 +29,9 @@ LIMITS = [
     record("share across", 0.667, [0.655, 0.665]),
     record("wait of the 100th customer", 0.41),
 ]
+SIZES = [record("error, law over run", -0.05), record("error of the queue", 0.05)]
+SIZES += [record("law over queue, less one", 0.05), record("lost to waiters", 0.05)]
+WORDS = [record("used most", "the lock"), record("sets help", False), record("none pays", True)]
 
 
 @pytest.mark.parametrize(
@@ -45,6 +48,40 @@ LIMITS = [
         # the head of a table
         (TABLE.format("30-way", "32-way"), TABLE.format("32-way", "32-way"), RUNS),
         (TABLE.format("30-way", "32-way"), TABLE.format("32-way", "30-way"), RUNS),
+        ("V7.2 came after V7.1.", "V7.3 came after V7.1.", RUNS),
+        # a wrapped line, and a list whose items are no sentence together
+        (
+            "At\n30-way it is\n[5 %](#error-at-30-way).",
+            "At\n32-way it is\n[5 %](#error-at-30-way).",
+            RUNS,
+        ),
+        (
+            "- It is [5 %](#error-at-30-way)\n  at 30-way\n- and more beyond",
+            "- It is [5 %](#error-at-30-way)\n- at 30-way, and more beyond",
+            RUNS,
+        ),
+        (
+            "9. Start.\n10. It is [5 %](#error-at-30-way).",
+            "9. Start.\n10. It is [6 %](#error-at-30-way).",
+            RUNS,
+        ),
+        # a text, and whether something is true
+        ("[The lock](#used-most) is busy.", "[The disk](#used-most) is busy.", WORDS),
+        ("They [do not help](#sets-help).", "They [help](#sets-help).", WORDS),
+        ("[None](#none-pays) pays.", "[One](#none-pays) pays.", WORDS),
+        # a sign in words
+        (
+            "The law is [5 % too low](#error-law-over-run).",
+            "The law is [5 % too low](#error-of-the-queue).",
+            SIZES,
+        ),
+        (
+            "[5 % above](#law-over-queue-less-one)",
+            "[5 % below](#law-over-queue-less-one)",
+            SIZES,
+        ),
+        ("It is [5 % lower](#lost-to-waiters).", "It is [-5 %](#lost-to-waiters).", SIZES),
+        ("It is [less than 5 %](#error-of-the-queue).", "[5 % less](#error-of-the-queue)", SIZES),
         # conditions in a link
         (
             "[at a growth of 2 %, 4 sets leave 0.22](#share-at-the-locks-by-sets-g-0-02)",
@@ -73,7 +110,8 @@ LIMITS = [
             "For CPUs 0-3 it is [75 %](#use-of-cpus-1-3).",
             CPUS,
         ),
-        # a rounding that has two ways, and a zero that is none
+        # a rounding that has two ways, a zero that is none, and a half
+        ("[13 %](#half-way)", "[12 %](#half-way)", [record("half way", 0.125)]),
         ("[1 µs](#hold-s)", "[0 µs](#hold-s)", LIMITS),
         ("[143 to 144 ns](#latency-ns)", "[143 ns](#latency-ns)", LIMITS),
         ("[0.02 to 0.2 %](#share)", "[0.0 %](#share)", LIMITS),
