@@ -7,10 +7,11 @@ from hypothesis import strategies as st
 from reference import CASES, points
 from scipy.stats import f as F
 
-from nummodel.fits import _intervals, bootstrap, compare, fit, remarks
+from nummodel.fits import _intervals, answer, bootstrap, compare, fit, remarks
 from nummodel.fits._bootstrap import resamples
 from nummodel.formula import formula
 from nummodel.models.scaling import LAWS
+from nummodel.nomenclature import show
 from nummodel.records import data
 
 N7 = np.array([1.0, 2, 4, 8, 16, 32, 64])
@@ -627,6 +628,36 @@ def test_a_law_of_ones_own_has_its_true_peak(law, kappa_of, seed):
     assert low < load < N_opt and result.at(load) == pytest.approx(0.9 * X_max)
     with pytest.raises(ValueError, match="algebra finds"):
         result.interval("X_max")
+
+
+@formula("X")
+def in_powers(N, X1, sigma, kappa):
+    """SymPy would search for its peak for minutes, or without an end."""
+    return X1 * N / (1 + sigma * (N - 1) + kappa * (N - 1) ** 1.5)
+
+
+@formula("X")
+def to_a_power(N, X1, sigma):
+    """SymPy does not know that sigma is below 1, so it does not know whether this law rises."""
+    return X1 * N ** (1 - sigma)
+
+
+def test_what_algebra_does_not_find_has_no_interval(monkeypatch):
+    """The peak by numbers is where the slope is zero, solved for kappa by hand."""
+    monkeypatch.setattr("sympy.solve", lambda *_: pytest.fail("algebra was asked"))
+    kappa = 0.95 / (np.sqrt(19) * 11)  # of a peak at 20
+    noise = np.exp(0.02 * np.random.default_rng(3).standard_normal(7))
+    result = fit(in_powers, {"N": N7, "X": in_powers(N7, 100.0, 0.05, kappa) * noise}, "log")
+    N, X_max = result.peak()
+    by_hand = (1 - result.estimate["sigma"]) / (np.sqrt(N - 1) * (0.5 * N + 1))
+    assert result.estimate["kappa"] == pytest.approx(by_hand)
+    with pytest.raises(ValueError, match="algebra finds no single peak of in_powers"):
+        result.interval("X_max")
+    assert answer(result).endswith(f"where the curve reaches {show(X_max)}.")
+    rising = fit(to_a_power, {"N": N7, "X": 100 * N7**0.7 * noise}, "log")
+    with pytest.raises(ValueError, match="algebra finds no ceiling of to_a_power"):
+        rising.interval("X_max")
+    assert answer(rising) == "X has neither peak nor ceiling in these measurements."
 
 
 @formula("X")
