@@ -7,7 +7,6 @@ is `law.unchecked`.
 """
 
 from collections.abc import Callable
-from contextlib import suppress
 from functools import cache, wraps
 from typing import Any
 
@@ -94,15 +93,18 @@ def optimum(law: Formula) -> Formula | None:
     """Population at which a law's throughput is highest, or None for a law that never falls.
 
     Raises ValueError for a law without N, and for one of which algebra does not find one peak.
+    SymPy solves for the peak only if the numerator of the slope is a polynomial of N, of degree 2
+    at most, times factors that are never zero. Other equations may keep SymPy busy without an end.
     """
     import sympy as sp
 
     N = law.symbols["N"]
-    slope = sp.numer(sp.together(law.expr.diff(N)))
-    roots = [0, 0]  # of a polynomial of a higher degree: more than one, and hard to find
-    if not (slope.is_polynomial(N) and sp.degree(slope, N) > 2):
-        with suppress(NotImplementedError):
-            roots = sp.solve(law.expr.diff(N), N)
+    slope = sp.nsimplify(law.expr.diff(N), rational=True)  # 0.5 as 1/2, so that terms cancel
+    slope = sp.numer(sp.together(slope))
+    slope = sp.Mul(*(f for f in sp.Mul.make_args(slope) if f.is_zero is not False))
+    roots = [0, 0]  # more than one, or hard to find
+    if slope.is_polynomial(N) and sp.degree(slope, N) <= 2:
+        roots = sp.solve(slope, N) if slope.has(N) else []
     if len(roots) > 1:
         raise ValueError(f"algebra finds no single peak of {law.__name__}")
     if not roots:
@@ -112,7 +114,10 @@ def optimum(law: Formula) -> Formula | None:
 
 @_of_a_law
 def ceiling(law: Formula) -> Formula:
-    """Highest throughput at any N >= 1: at the peak, else at 1 or in the limit of N to infinity."""
+    """Highest throughput at any N >= 1: at the peak, else at 1 or in the limit of N to infinity.
+
+    Raises ValueError as `optimum` does, and where algebra does not find the limit.
+    """
     import sympy as sp
 
     N, peak = law.symbols["N"], optimum(law)
@@ -120,7 +125,10 @@ def ceiling(law: Formula) -> Formula:
         top = 1 / sp.cancel(sp.radsimp((1 / law.expr.subs(N, peak.expr)).simplify()))
         expr = sp.Piecewise((top, peak.expr > 1), (law.expr.subs(N, 1), True))
     else:
-        expr = sp.limit(law.expr, N, sp.oo)
+        try:
+            expr = sp.limit(law.expr, N, sp.oo)
+        except NotImplementedError:  # N to a power of unknown sign
+            raise ValueError(f"algebra finds no ceiling of {law.__name__}") from None
         expr = sp.oo if expr.has(sp.oo) else expr  # SymPy adds the sign of what ranges make >= 0
     return law.derived("X_max", expr, _name(law, "ceiling"), "Highest throughput at any N >= 1.")
 

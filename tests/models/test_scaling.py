@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import sympy as sp
 
+from nummodel.formula import formula
 from nummodel.models import scaling
 from nummodel.models.scaling import LAWS, ceiling, optimum, speedup
 
@@ -58,6 +59,95 @@ def test_the_usl_grows_again_by_no_population():
     """Its peak is unique: the slope changes sign once."""
     slope = np.diff(LAWS["usl"](N=np.geomspace(1, 1e6, 4000), X1=1, sigma=0.02, kappa=1e-5))
     assert (np.diff(np.sign(slope)) != 0).sum() == 1
+
+
+@formula("X")
+def in_powers(N, X1, sigma, kappa):
+    return X1 * N / (1 + sigma * (N - 1) + kappa * (N - 1) ** 1.5)
+
+
+@formula("X")
+def in_roots(N, X1, sigma, kappa):
+    return X1 * N / (1 + (N - 1) * (sigma + kappa * sp.sqrt(N)))
+
+
+@formula("X")
+def in_logarithms(N, X1, sigma):
+    return X1 * N / (1 + sigma * sp.log(N))
+
+
+@formula("X")
+def in_cases(N, X1, sigma):
+    return sp.Piecewise((X1 * N, N < 1 / sigma), (X1 / sigma, True))
+
+
+@formula("X")
+def in_exponentials(N, X1, sigma, kappa):
+    return X1 * (sp.exp(-kappa * N) - sp.exp(-sigma * N))
+
+
+@pytest.mark.parametrize(
+    "law",
+    [in_powers, in_roots, in_logarithms, in_cases, in_exponentials],
+    ids=lambda law: law.__name__,
+)
+def test_algebra_is_not_asked_for_a_peak_that_it_might_not_find(law, monkeypatch):
+    """With such laws SymPy may be busy without an end, in `solve` and in `limit`."""
+    for name in ("solve", "limit"):
+        monkeypatch.setattr(sp, name, lambda *_: pytest.fail("algebra was asked"))
+    for derive in (optimum, ceiling):
+        with pytest.raises(ValueError, match=f"algebra finds no single peak of {law.__name__}"):
+            derive(law)
+
+
+@formula("X")
+def to_a_power(N, X1, sigma):
+    return X1 * N ** (1 - sigma)
+
+
+def test_a_limit_that_algebra_does_not_find_is_refused_in_words():
+    assert optimum(to_a_power) is None
+    with pytest.raises(ValueError, match="algebra finds no ceiling of to_a_power"):
+        ceiling(to_a_power)
+
+
+@formula("X")
+def dying_out(N, X1, kappa):
+    return X1 * N * sp.exp(-kappa * N)
+
+
+@formula("X")
+def root_over_line(N, X1, sigma):
+    return X1 * N**0.5 / (1 + sigma * N)
+
+
+@pytest.mark.parametrize(
+    "law, shape, peak, height",
+    [
+        (dying_out, {"kappa": 0.02}, 1 / 0.02, 3.0 / (0.02 * np.e)),
+        (root_over_line, {"sigma": 0.1}, 1 / 0.1, 3.0 / (2 * np.sqrt(0.1))),
+    ],
+)
+def test_a_peak_beside_factors_that_are_never_zero_is_found(law, shape, peak, height):
+    """Peak and height by hand."""
+    assert optimum(law)(**shape) == pytest.approx(peak)
+    assert ceiling(law)(X1=3.0, **shape) == pytest.approx(height)
+
+
+@formula("X")
+def saturating(N, X1, sigma):
+    return X1 * (1 - sp.exp(-sigma * N))
+
+
+@formula("X")
+def hyperbola(N, X1, sigma):
+    return X1 * N / (1 + (sigma * N) ** 2) ** 0.5
+
+
+@pytest.mark.parametrize("law, height", [(saturating, 3.0), (hyperbola, 3.0 / 0.2)])
+def test_a_law_that_rises_to_its_ceiling_has_it_by_algebra(law, height):
+    assert optimum(law) is None
+    assert ceiling(law).at({"X1": 3.0, "sigma": 0.2}) == pytest.approx(height)
 
 
 @pytest.mark.parametrize("derive", [speedup, optimum, ceiling])
