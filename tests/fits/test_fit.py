@@ -396,6 +396,21 @@ def of_the_load(N, R, Z):
     return N / (R + Z)
 
 
+@formula("X")
+def roof(N, X1, X_max):
+    return sympy.Min(X1 * N, X_max)
+
+
+def test_a_law_may_have_a_corner():
+    """Left of it a line through the origin, right of it a mean: textbook formulas."""
+    N = np.array([1.0, 2, 4, 8, 16, 32])
+    X = np.minimum(10 * N, 100) * (1 + 0.01 * np.array([1, -1, 1, -1, 1, -1]))
+    result = fit(roof, {"N": N, "X": X})
+    slope = (N[:4] @ X[:4]) / (N[:4] @ N[:4])
+    assert result.estimate == pytest.approx({"X1": slope, "X_max": X[4:].mean()})
+    assert result.peak() is None and result.X_max == pytest.approx(100)
+
+
 def test_a_law_may_be_a_multiple_of_several_quantities():
     """Exact points give the estimates back; of two free factors only the product is determined."""
     X = two_factors(N=N7, X1=100.0, S=0.5, sigma=0.1)
