@@ -398,7 +398,7 @@ def of_the_load(N, R, Z):
 
 @formula("X")
 def roof(N, X1, X_max):
-    return sympy.Min(X1 * N, X_max)
+    return sp.Min(X1 * N, X_max)
 
 
 def test_a_law_may_have_a_corner():
