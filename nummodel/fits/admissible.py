@@ -16,9 +16,9 @@ Two parts of a run add up to eight minutes, known to a tenth, and the second tak
 >>> [round(end, 3) for end in reach(first, members, ranges, agrees)]
 [3.9, 8.1]
 
-Measuring either part to within half a minute would leave a fifth of the set. Measuring their sum
-would leave all of the set, since the sum is known better than that. The interval of the first part
-would be 1.0 instead of 4.2 minutes wide, a fifth:
+If either part were measured to half a minute on either side, a fifth of the set would be left. If
+their sum were measured so, all of the set would be left, since the sum is known better than that.
+With the first part measured, its interval would be 1.0 minutes wide, less than a quarter of 4.2:
 
 >>> total = members["first"] + members["second"]
 >>> [round(left(values, 0.5), 1) for values in (members["first"], members["second"], total)]

@@ -6,10 +6,11 @@ processor is taken away while it holds the lock, it keeps the lock until it is b
 that ask for the lock meanwhile spin, and while they have a real processor, they waste its time.
 
 `spin` is exact for a protocol in which each processor is taken away and comes back by itself, after
-exponential times, in the limit of a hold time S that is short beside these times. The lock is in
-use for a share rho = lamda S (1 + x) of the time, absences of its holder included, and each
-processor would ask for it u = lamda x/(N nu) times while its holder is away. Beside the protocol
-with N = 16 (`tests/protocol.py`, and its Markov chain), `spin` has these errors:
+exponential times, in the limit of a hold time S that is short beside these times. Two numbers say
+how good `spin` is otherwise. A share rho = lamda S (1 + x) of the time somebody has the lock, the
+absences of its holder included. While the holder is away, a processor that did not wait would ask
+for the lock u = lamda x/(N nu) times. Compared with the protocol for N = 16 (`tests/protocol.py`,
+and its Markov chain), `spin` has these errors:
 
 | u | rho = 0.01, x = 1 | rho = 0.1, x = 1 | rho = 0.1, x = 4 |
 |---|---|---|---|

@@ -83,9 +83,10 @@ def read(
 ) -> Points:
     """Two columns of a CSV file, or of a published table by its name, in the units printed there.
 
-    `x` and `y` name the columns of the load and of the throughput. Without them the columns are
-    known by their names, such as N and X. `weights` is one of `WEIGHTS` or names a third column.
-    "-" is standard input. Raises InputError for what cannot be used.
+    `x` and `y` are the names of the columns of load and throughput. If they are not given, the
+    columns are recognised by what their names say, as N and X do. `weights` is one of `WEIGHTS`, or
+    the name of a third column. The path "-" means standard input. Raises InputError for a file or a
+    column that cannot be used.
     """
     called, path = path, data.path(path)
     close = get_close_matches(str(path), data.tables(), 1, 0.7)
