@@ -137,6 +137,7 @@ class Formula:
             by = [self.symbols[n] for n in names]
             slopes = [self.expr.diff(a) for a in by]
             all_of_them = [self.expr, *slopes, *(slopes[i].diff(by[j]) for i, j in pairs)]
+            # SymPy's second derivative of a corner, as of Min, which no point meets.
             modules = [{"select": _select, "DiracDelta": np.zeros_like}, "numpy"]
             compiled = sp.lambdify(list(self.symbols.values()), all_of_them, modules, cse=True)
 

@@ -11,11 +11,12 @@ If the value is a text, a link's text without numbers contains it. If the value 
 word such as "not" says false, unless the record's name has such a word as well. A word such as
 "low" stands for a minus sign, unless the name says a loss, a gap or a share.
 
-A name with a number, such as V7.1, is that of a record to which its sentence, or its column of a
-table, has a link, or else one that the notebook knows. A label of a run or a range of processors
-needs the link if another such label differs from it in one digit, because both are known. If there
-are runs at 30-way and 32-way, "At 30-way it is [5 %](#error-at-30-way)." is right. The sentence "At
-30-way it fails." is wrong, because nothing would notice 32-way there.
+A name with a number, such as V7.1, has to be known. The notebook knows the names in its code, in
+its tables and in its sources; a sentence, or a column of a table, also knows the names of the
+records to which it has links. The label of a run, or a range of processors, needs such a link if
+the notebook knows another one that differs in one digit. If there are runs at 30-way and 32-way,
+"At 30-way it is [5 %](#error-at-30-way)." is right. The sentence "At 30-way it fails." is wrong,
+because nothing would notice 32-way there.
 """
 
 import ast

@@ -251,8 +251,9 @@ def shared_grant(n, S, w):
     """Reader-writer lock, first come first served, with a share `w` of exclusive use.
 
     Readers that follow each other hold the lock together; a writer waits for them, and all others
-    wait for the writer. A completion takes w (1 + sum of q^j/j, j < n) + q^n/n holds, q = 1 - w.
-    This is exact for n threads that come back at once; with thinking X is up to 6 % too high.
+    wait for the writer. On average, the time from one completion to the next is S (w (1 + A) +
+    q^n/n), where q = 1 - w and A is the sum of q^j/j for j = 1 to n - 1. This is exact for n
+    threads that come back at once; with thinking X is up to 6 % too high.
 
     A full lock passes 1/(w (1 + log 1/w)) uses per S: with 1 % writers not 100 but 18.
 

@@ -3,9 +3,10 @@
 Given is the throughput of N threads on one node with each of several locks. The queue lock's
 throughput is one equation for two unknowns: think time Z, and hold time S with the hand-over. Every
 other lock adds one equation and one unknown, the cost of its waiters. So one number stays open:
-N_sat, the threads that the lock can feed. It is 1 for a lock that is always full, and greatest
-where holding the lock takes no longer than handing it over. `outlook` predicts throughputs on
-several nodes for all N_sat that are possible, with these assumptions:
+N_sat = 1 + Z/S, the number of threads that would keep the lock busy if they never met. N_sat is 1
+if threads do not think: then one thread keeps the lock busy. N_sat is largest if S is only the
+hand-over. `outlook` predicts throughputs on several nodes for all N_sat that are possible, with
+these assumptions:
 
 - The program's unit of work has one use of the lock or several. Their hold times add up to S, and
   each use begins with a hand-over.

@@ -88,10 +88,11 @@ def saturation_depth(stations: Sequence[networks.Station], Z=0.0) -> Any:
 def iops(N, R, X_max) -> tuple[Any, Any]:
     """Lowest and highest IOPS of a drive with N requests outstanding.
 
-    `R` is the latency of one request alone and `X_max` the most IOPS. The highest is that of a
-    drive any part of which can serve any request; the lowest that of R X_max `devices`, each
-    request needing one of them, for exponential times and parts that crowding does not slow down.
-    They differ most, by nearly a factor of two, at N = R X_max. Latency is N over IOPS.
+    `R` is the latency of one request alone and `X_max` the most IOPS. The upper limit is that of a
+    drive in which any part can serve any request. The lower limit is that of R X_max `devices`, if
+    each request needs one particular device, service times are exponential, and crowding makes no
+    device slower. The two differ most, by nearly a factor of two, at N = R X_max. The latency is N
+    divided by the IOPS.
 
     >>> iops(N=[1, 40, 4000], R=80e-6, X_max=500e3)
     (array([ 12500.        , 253164.5..., 495172.0...]), array([ 12500., 500000., 500000.]))

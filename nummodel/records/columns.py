@@ -45,7 +45,7 @@ WORDS = {
     "events records rows tuples items frames iterations hits reads writes inserts updates bytes "
     "kbytes mbytes gbytes kb mb gb tb kib mib gib tib",
     "item": "operation request transaction query message event record byte",  # one of a count
-    "number": "num number total count completed test",  # beside a count: all of a run
+    "number": "num number total count completed test",  # "total ops": a count of the whole run
 }
 ROLES = {word: role for role, words in WORDS.items() for word in words.split()}
 TIMES = {"time", "moment", "duration", "unit"}
@@ -153,10 +153,6 @@ def _choose(
     letters = {c.lower(): c for c in names}
     if x is y is None and not loads and {"x", "y"} <= set(letters):
         return letters["x"], letters["y"]
-
-    def varies(column: str) -> bool:
-        return len(set(cells[column].values())) > 1
-
     numeric = [c for c in names if _has_numbers(cells[c].values())] or names
     unclear = [c for c in numeric if kind(c) in UNCLEAR]
     resources = [c for c in numeric if kind(c) == "resource"]
@@ -166,9 +162,11 @@ def _choose(
     may_result = [c for c in unclear if kind(c) != "resource"]
     if not loads and not results and may_load[:1] + may_result[-1:] == unclear:  # two, in order
         loads, results = may_load[:1], may_result[-1:]
-    results = results or ([c for c in may_result if varies(c)] if loads else [])
-    if x is None and len(loads) == 1 and not varies(loads[0]):  # what varies may be the load
-        loads = [*loads, *(c for c in may_load if varies(c) and c not in results)]
+    results = results or ([c for c in may_result if _varies(cells, c)] if loads else [])
+    if (
+        x is None and len(loads) == 1 and not _varies(cells, loads[0])
+    ):  # what varies may be the load
+        loads = [*loads, *(c for c in may_load if _varies(cells, c) and c not in results)]
     loads = loads or may_load
     results = [c for c in results if not PARTIAL & set(_words(c))] or results
     if y is None and any(kind(c) == "duration" for c in names):
@@ -227,6 +225,10 @@ def _has_numbers(texts: Iterable[str]) -> bool:
     return any(is_number(text.replace(",", ".")) for text in texts)
 
 
+def _varies(cells: Cells, column: str) -> bool:
+    return len(set(cells[column].values())) > 1
+
+
 def _words(name: str) -> list[str]:
     """The words of a name in lower case: num, clients of "numClients"; mb, per, s of "MB_s"."""
     parted = re.sub("(?<=[a-z])(?=[A-Z][A-Za-z])", " ", name).lower()
@@ -244,7 +246,7 @@ def _named(cells: Cells, names: list[str], letter: str, *wanted: str) -> list[st
     capital letter, if some are.
     """
     columns = [c for c in names if kind(c) in wanted]
-    columns = [c for c in columns if len(set(cells[c].values())) > 1] or columns
+    columns = [c for c in columns if _varies(cells, c)] or columns
     return [
         c for c in columns if c.startswith(letter) and _words(c)[0] == letter.lower()
     ] or columns
@@ -265,8 +267,8 @@ def _clear(
         why = f" ({_listed(times)}: a time; a throughput is work over time)"
         doubt = f"no column is known as the {what}{why if loads and times else ''}"
     elif results[0] in names and any(kind(results[0]) in DOUBTFUL.get(k, ()) for k in kinds):
-        what = "a count" if kind(results[0]) else "something else"
-        doubt = f"{results[0]} may be {what}, and a throughput is work over time"
+        other = "a count" if kind(results[0]) else "something else"
+        doubt = f"{results[0]} may be {other}, and a throughput is work over time"
     elif results[0] in names and not kind(results[0]) and rates:
         doubt = f"{results[0]}, {_listed(rates)} may be the throughput"
     else:
