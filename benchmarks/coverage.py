@@ -72,11 +72,11 @@ def cell(seed: int, replicates: int, at: tuple) -> list[tuple]:
     spread = noise * (exact if error == "log-normal" else np.full(n, exact.mean()))
     X = exact * np.exp(drawn) if error == "log-normal" else exact + drawn * exact.mean()
     base = fit(law, {"N": N, "X": exact}, weights)
-    w = X**-2.0 if weights == "relative" else np.ones_like(X)
     # Searched from one place for all truths, as a user would who knows none.
     begin = {"X1": abs(X[:, 0]) / N[0], "sigma": np.full(count, 0.05), "kappa": 1e-3}
     start = np.column_stack([np.broadcast_to(begin[q], count) for q in base.free])
-    best = descend(Batch(law, base.free, {"N": N}, X, w, base.log), None, 0, start)
+    batch = Batch(law, base.free, {"N": N}, X, np.ones_like(X), weights)
+    best = descend(batch, None, 0, start)
     begin = dict(zip(base.free, best.estimate.T, strict=True))
     near = any(d < 3 for d in _standard_errors(base, spread, true))
     threshold = F.ppf(0.95, 1, base.dof)
@@ -87,7 +87,7 @@ def cell(seed: int, replicates: int, at: tuple) -> list[tuple]:
         def left(rows, grid, target=target, held=held):
             known = {"N": N} | {q: np.full((len(rows), 1), v) for q, v in held.items()}
             start = {q: v[rows] for q, v in begin.items()}
-            return _intervals.squares(base, target, known, X[rows], w[rows], start, grid)
+            return _intervals.squares(base, target, known, X[rows], np.ones((1, n)), start, grid)
 
         limit = best.rss * (1 + threshold / base.dof)
         covered = left(np.arange(count), False) <= limit

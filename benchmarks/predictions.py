@@ -32,7 +32,7 @@ TIMES = (1, 2, 10, 100)
 def fitted(law, N, X, start):
     """The estimates of each row of X, and what they leave, from `start` and from a coarse grid."""
     free = law.quantities[1:]
-    batch = Batch(law, free, {"N": N}, X, np.ones(len(N)), log=True)
+    batch = Batch(law, free, {"N": N}, X, np.ones(len(N)), "log")
     return descend(batch, axes(law, free, N, X[0]), 3, start)
 
 

@@ -45,16 +45,16 @@ def resamples(fit: Fit, kind: str, count: int, seed: int) -> tuple[np.ndarray, A
         times = np.apply_along_axis(np.bincount, 1, drawn, minlength=len(fit.N))
         return np.broadcast_to(fit.X, shape), times
     curve = fit.at(fit.N)
-    size = fit.times**-0.5 * (curve if fit.weights == "relative" else 1.0)  # of each error
+    size = fit.w**-0.5 * (curve if fit.weights == "relative" else 1.0)  # of each error
     if kind == "parametric":
         error = np.sqrt(fit.variance) * random.standard_normal(shape) * size
     elif kind == "residual":
-        residual = fit.errors / size
+        residual = (np.log(fit.X / curve) if fit.weights == "log" else fit.residuals) / size
         residual = (residual - residual.mean()) * np.sqrt(len(fit.N) / fit.dof)
         error = random.choice(residual, shape) * size
     else:
         raise ValueError(f"bootstrap kind {kind!r}, expected parametric, residual or pairs")
-    X = curve * np.exp(error) if fit.log else curve + error
+    X = curve * np.exp(error) if fit.weights == "log" else curve + error
     if fit.weights == "relative" and not (X > 0).all():
         raise ValueError("bootstrap: errors this large make X negative; log weights do not")
     return X, 1.0

@@ -13,7 +13,7 @@ import numpy as np
 
 from nummodel.arguments import valid
 from nummodel.errors import InputError
-from nummodel.fits import _intervals, _peaks
+from nummodel.fits import _errors, _intervals, _peaks
 from nummodel.fits._leastsquares import Batch, in_unit, scale_of, search, solve, unit_of
 from nummodel.fits._problem import Solved, problem
 from nummodel.formula import Formula
@@ -44,9 +44,8 @@ def fit(
     depends on its size:
 
     - "absolute": the same everywhere, as in every published USL fit;
-    - "relative": the same percentage everywhere, by weights of 1/X^2 on the squared residuals;
-    - "log": the same percentage everywhere, by residuals of ln X. Better than "relative" where the
-      percentage is not small, as weights of 1/X^2 favour the points that came out low;
+    - "relative": the same percentage everywhere, and the curve is the mean of the measurements;
+    - "log": the same percentage everywhere, by residuals of ln X, and the curve is their median;
     - an array: the factor of each squared residual.
 
     `times` is how often each measurement counts, such as the number of runs whose mean it is.
@@ -188,7 +187,7 @@ class Fit(Solved):
             at = np.unique(np.append(at[even], np.quantile(at, share, method="nearest")))
         curve, value = self.at(at), self.at(N)
         if weight is None:
-            weight = {"relative": curve**-2.0, "given": np.nan}.get(self.weights, 1.0)
+            weight = np.nan if self.weights == "given" else 1.0
         weight = np.broadcast_to(np.asarray(weight, dtype=float), at.shape)
         low, high = _intervals.interval(self, _intervals.observation(self, at, weight), level)
         if len(at) < len(np.unique(N)):
@@ -254,7 +253,7 @@ class Fit(Solved):
     def _slopes(self) -> np.ndarray:
         """Of the weighted residuals, a column for each of the `inner` estimates."""
         J = self.law.gradient(self.inner)(**{self.law.quantities[0]: self.N}, **self.values)
-        J = J / self.at(self.N)[:, None] if self.log else J
+        J = J / self.at(self.N)[:, None] if _errors.percent(self.weights) else J
         return J * np.sqrt(self.w)[:, None]
 
     @cached_property
@@ -282,8 +281,7 @@ def refit(base: Fit, X: np.ndarray, times: Any = 1.0) -> np.ndarray:
     """
     law, unit = base.law, unit_of(base.law, base.X)
     X, known, start = X / unit, in_unit(law, base.given, unit), in_unit(law, base.estimate, unit)
-    w = times * base.times * (X**-2.0 if base.weights == "relative" else 1.0)
-    batch = Batch(law, base.free, known, X, w, base.log)
+    batch = Batch(law, base.free, known, X, times * base.w, base.weights)
     estimate = solve(batch, np.array([start[n] for n in base.free])).estimate
     scale = scale_of(law, law.quantities[1:])
     return estimate * [unit if n == scale else 1.0 for n in base.free]

@@ -185,7 +185,7 @@ def squares(
     if everywhere:
         loads = fit.N if target.loads is None else np.append(fit.N, target.loads)
         points = target.values(axes(fit.law, fit.free, loads, fit.X))
-    batch = Batch(target.law, target.free, held, X, w, fit.log)
+    batch = Batch(target.law, target.free, held, X, w, fit.weights)
     # The last steps are Newton's: after one of 1e-5 of the residuals' norm, the ends of intervals
     # were the same to 1e-12 as with steps of 1e-10.
     rss = descend(batch, points, TRIES, here.reshape(len(X), len(target.free)), 1e-5).rss

@@ -11,14 +11,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nummodel.fits._problem import Problem, rounding
+from nummodel.fits import _errors
+from nummodel.fits._problem import Problem
 from nummodel.formula import Formula
 from nummodel.nomenclature import quantity
 
 
 class Batch(NamedTuple):
-    """Problems of one law with the same free quantities, solved together: minimise the sum of
-    w (X - law)^2 or, if `log`, of w (ln X - ln law)^2.
+    """Problems of one law with the same free quantities, solved together: minimise the sum of w
+    times the squares of the errors, which are those of `_errors` for this `kind` of weights.
 
     `X` has a row for each problem. The weights `w`, and what is `known`, the load among it, have as
     many rows, or are the same for all problems.
@@ -29,7 +30,7 @@ class Batch(NamedTuple):
     known: Mapping[str, np.ndarray]
     X: np.ndarray
     w: np.ndarray
-    log: bool = False
+    kind: str = "absolute"
 
 
 class Solution(NamedTuple):
@@ -47,9 +48,11 @@ def solve(batch: Batch, start: np.ndarray, tolerance: float = 1e-10) -> Solution
 
     The search stops when a step is below `tolerance` times the norm of the residuals.
     """
-    law, free, known, X, w, log = batch
+    law, free, known, X, w, kind = batch
     rows, count = len(X), len(free)
-    measured, root_w = np.log(X) if log else X, np.broadcast_to(np.sqrt(w), X.shape)
+    w = np.broadcast_to(w, X.shape)
+    root_w, percent = np.sqrt(w), _errors.percent(kind)
+    squared_slopes = {"log": 1, "relative": 2}.get(kind, 0)
     known = {n: np.broadcast_to(v, (rows, v.shape[-1])) for n, v in known.items()}
     pairs = [(i, j) for i in range(count) for j in range(i + 1)]
 
@@ -61,17 +64,17 @@ def solve(batch: Batch, start: np.ndarray, tolerance: float = 1e-10) -> Solution
         values = {n: v[at] for n, v in known.items()}
         values |= {n: q[:, None] for n, q in zip(free, p, strict=True)}
         value, *derivatives = law.jet(free, second=True)(**values)
-        unit = root_w[at] / value if log else root_w[at]
+        unit = root_w[at] / value if percent else root_w[at]
         slopes, bends = [unit * d for d in derivatives[:count]], derivatives[count:]
-        residual = root_w[at] * ((np.log(value) if log else value) - measured[at])
-        gradient = np.array([_dot(slope, residual) for slope in slopes])
+        pull = root_w[at] * _errors.slope(kind, X[at], value)
+        gradient = np.array([_dot(slope, pull) for slope in slopes])
         hessian = np.zeros((2, count, count, len(at)))
         for (i, j), bend in zip(pairs, bends, strict=True):
             bend = unit * bend
-            if log:  # as d2(ln f) = d2(f) / f - d(ln f) d(ln f)
-                bend = bend - slopes[i] * (derivatives[j] / value)
-            hessian[:, i, j] = _dot(slopes[i], slopes[j]), _dot(bend, residual)
-        return _dot(residual, residual), gradient, hessian
+            if percent:  # as d2(ln f) = d2(f) / f - d(ln f) d(ln f), and once more
+                bend = bend - squared_slopes * slopes[i] * (derivatives[j] / value)
+            hessian[:, i, j] = _dot(slopes[i], slopes[j]), _dot(bend, pull)
+        return _dot(w[at], _errors.squares(kind, X[at], value)), gradient, hessian
 
     unsolved = np.arange(rows)
     # Quantities come first and problems last, so that each step works on whole rows.
@@ -84,7 +87,7 @@ def solve(batch: Batch, start: np.ndarray, tolerance: float = 1e-10) -> Solution
         p = np.clip(p, low, high)
         rss, gradient, hessian = expansion(p, unsolved)
         damping = np.full(rows, 1e-4)
-        rounding = 1e-14 * np.sqrt(_dot(root_w * measured, root_w * measured))
+        rounding = np.sqrt(_dot(w, (3 * _errors.rounding(kind, X)) ** 2))
         for _ in range(200):
             step, length = _step(p, gradient, hessian, damping, low, high)
             new_rss, new_gradient, new_hessian = expansion(p + step, unsolved)
@@ -158,7 +161,7 @@ def search(problem: Problem, start: Mapping[str, float] | None = None) -> dict[s
     """
     law, free, unit = problem.law, problem.free, unit_of(problem.law, problem.X)
     X, known = problem.X / unit, in_unit(law, problem.given, unit)
-    batch = Batch(law, free, known, X[None], problem.w, problem.log)
+    batch = Batch(law, free, known, X[None], problem.w, problem.weights)
     if start is None:
         solution = descend(batch, axes(law, free, problem.N, X), count=4)
     else:
@@ -167,7 +170,7 @@ def search(problem: Problem, start: Mapping[str, float] | None = None) -> dict[s
     if not np.isfinite(rss):
         raise ValueError(f"no allowed values of {', '.join(free)} give finite {law.result}")
     # What differs from a bound by rounding alone is on it.
-    allowance = rss * (1 + 1e-12) + rounding(X, problem.w, problem.log)
+    allowance = rss * (1 + 1e-12) + problem.w @ _errors.rounding(problem.weights, X) ** 2
     for i, name in enumerate(free):
         for bound in quantity(name)[3:]:
             if law.is_scale(name) or not np.isfinite(bound) or values[i] == bound:
@@ -266,7 +269,7 @@ def _cheapest(batch: Batch, axes: Mapping[str, np.ndarray], count: int) -> np.nd
     their neighbours in the mesh; an array by problem, point and free quantity. The scale of the law
     follows in closed form.
     """
-    law, free, known, X, w, log = batch
+    law, free, known, X, w, kind = batch
     part = max(1, X.shape[1] // 64)
     if part > 1:  # some of many measurements show as well where to begin; the last may be new
         some = np.append(np.arange(0, X.shape[1] - 1, part), -1)
@@ -284,14 +287,10 @@ def _cheapest(batch: Batch, axes: Mapping[str, np.ndarray], count: int) -> np.nd
         """The residual sums of squares at some of the points, and the scale of each."""
         curve = law.unchecked(**values, **{n: p[part, None] for n, p in points.items()})
         with np.errstate(all="ignore"):
-            if log:
-                errors = np.log(X / curve)
-                weight = np.broadcast_to(w, errors.shape)
-                size = np.average(errors, axis=-1, weights=weight) if scale else np.zeros(1)
-                return np.sum(w * (errors - size[..., None]) ** 2, axis=-1), np.exp(size)
-            fit = np.sum(w * curve * X, axis=-1) / np.sum(w * curve**2, axis=-1)
-            size = fit if scale else np.ones(1)
-            return np.sum(w * (size[..., None] * curve - X) ** 2, axis=-1), size
+            weight = w * (np.ones_like(curve) if _errors.percent(kind) else curve**2)
+            size = _errors.mean(kind, X / curve, weight) if scale else np.ones(1)
+            squares = _errors.squares(kind, X, size[..., None] * curve)
+            return np.sum(w * squares, axis=-1), size
 
     step = max(1, 10**6 // X.size)  # so that what is computed at a time stays small
     parts = [misfit(slice(i, i + step)) for i in range(0, prod(shape), step)]

@@ -12,21 +12,22 @@ import numpy as np
 
 from nummodel.arguments import LARGEST, WEIGHTS, numbers, valid
 from nummodel.errors import InputError
+from nummodel.fits import _errors
 from nummodel.formula import Formula
 from nummodel.nomenclature import quantity
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Problem:
-    """A law, the measured loads and results, how often each result counts, the kind of weights, the
-    half-width of the rounding of each result, the quantities to estimate, and the known quantities,
-    which are numbers or columns.
+    """A law, the measured loads and results, what each square is multiplied by, the kind of
+    weights, the half-width of the rounding of each result, the quantities to estimate, and the
+    known quantities, which are numbers or columns.
     """
 
     law: Formula
     N: np.ndarray
     X: np.ndarray
-    times: np.ndarray
+    w: np.ndarray
     weights: str
     half: np.ndarray
     free: tuple[str, ...]
@@ -46,33 +47,24 @@ class Problem:
         return np.unique(rows, axis=0, return_inverse=True)[1].ravel()
 
     @cached_property
-    def w(self) -> np.ndarray:
-        """What the squared residuals are multiplied by."""
-        return self.times * (self.X**-2.0 if self.weights == "relative" else 1.0)
-
-    @cached_property
     def folded(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
         """The different loads, the mean result and the weight of each, and the weighted squares of
-        the measurements around these means. That sum is the same for every curve.
+        the measurements around these means. A curve adds the squares of the means to that sum.
         """
         N, place = np.unique(self.N, return_inverse=True)
         if 2 * len(N) > len(self.N) or any(map(np.ndim, self.known.values())):
             return self.N, self.X, self.w, 0.0
         w = np.bincount(place, self.w)
-        X = np.log(self.X) if self.log else self.X
+        X = np.log(self.X) if self.weights == "log" else self.X
         mean = np.bincount(place, self.w * X) / w
-        within = float(self.w @ (X - mean[place]) ** 2)
-        return N, np.exp(mean) if self.log else mean, w, within
+        mean = np.exp(mean) if self.weights == "log" else mean
+        within = float(self.w @ _errors.squares(self.weights, self.X, mean[place]))
+        return N, mean, w, within
 
     @property
     def dof(self) -> int:
         """Points less estimated quantities, those on a bound included."""
         return len(self.N) - len(self.free)
-
-    @property
-    def log(self) -> bool:
-        """Whether residuals are those of logarithms."""
-        return self.weights == "log"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -93,14 +85,9 @@ class Solved(Problem):
         return self.X - self.at(self.N)
 
     @cached_property
-    def errors(self) -> np.ndarray:
-        """The residuals as weighted: in the unit of X, or those of logarithms."""
-        return np.log(self.X / self.at(self.N)) if self.log else self.residuals
-
-    @cached_property
     def rss(self) -> float:
-        """The residual sum of squares, as weighted."""
-        return float(self.w @ self.errors**2)
+        """The sum of the squares of `_errors`, as weighted."""
+        return float(self.w @ _errors.squares(self.weights, self.X, self.at(self.N)))
 
     @cached_property
     def variance(self) -> float:
@@ -111,9 +98,13 @@ class Solved(Problem):
         """
         if self.dof <= 0:
             return np.nan
-        half = self.half / self.X if self.log else self.half
-        least = rounding(self.X, self.w, self.log) / len(self.X)
-        return max(self.rss / self.dof, float(np.mean(self.w * half**2 / 3)), least)
+        return max(self.rss / self.dof, float(np.mean(self.w * self.least)))
+
+    @property
+    def least(self) -> np.ndarray:
+        """What the square of each error is at least, by rounding of figures and of floats."""
+        half = self.half / self.X if _errors.percent(self.weights) else self.half
+        return np.maximum(half**2 / 3, _errors.rounding(self.weights, self.X) ** 2)
 
     @cached_property
     def at_bound(self) -> dict[str, float]:
@@ -172,11 +163,10 @@ def problem(law: Formula, data, weights, resolution, times, known) -> Problem:
         raise ValueError(f"weights {weights!r}, expected one of {', '.join(WEIGHTS)}, or an array")
     w = np.ones(count) * several["times"] * several.get("weights", 1.0)
     half = np.zeros(count) + several["resolution"]
-    percent = kind in ("relative", "log")
     sizes = np.abs(np.append(N, X[X != 0]))
     for good, what in (
         ((N > 0).all(), f"{load} must be positive"),
-        (not percent or (X > 0).all(), f"{kind} weights need positive {result}"),
+        (not _errors.percent(kind) or (X > 0).all(), f"{kind} weights need positive {result}"),
         ((X > 0).any(), f"no {result} is positive, expected throughputs"),
         (np.isfinite([N, X]).all(), f"{load} and {result} must be finite"),
         (
@@ -200,8 +190,3 @@ def problem(law: Formula, data, weights, resolution, times, known) -> Problem:
             f"expected at least {len(free)} to estimate {', '.join(free)}"
         )
     return checked
-
-
-def rounding(X: np.ndarray, w: np.ndarray, log: bool) -> float:
-    """The weighted squares that rounding of floats alone may leave."""
-    return float(w @ ((np.log(X) if log else X) * 2.0**-48) ** 2)

@@ -11,11 +11,6 @@ from nummodel.nomenclature import quantity, show
 
 #: Two estimates with a correlation above this are said to trade off.
 TRADING = 0.98
-#: How many standard errors weights of 1/X^2 may shift a curve before a remark says so. They shift a
-#: curve by about twice the variance of X, which is more standard errors the more points there are.
-#: Up to this value, simulated 95 % intervals hold 93.9 % or more; at three times the value, 92 % or
-#: less. With 16 points and errors of 10 %, at least 94 % of simulated fits have a larger value.
-SHIFTED = 0.3
 #: A warning for every prediction beyond the last load of a fit. The curves have 1 to 512 threads;
 #: they were fitted up to 16, 32, 64 or 128 threads with weights `log`, and predicted from there on.
 EXTRAPOLATION = (
@@ -57,8 +52,8 @@ def answer(fit: Fit, x: str = "N", y: str = "X", level: float = 0.95) -> str:
 
 
 def remarks(fit: Fit, level: float = 0.95) -> list[str]:
-    """Sentences about bounds, superlinear points, estimates that the data do not determine or that
-    trade off, and errors that are too large for the weights.
+    """Sentences about bounds, superlinear points, and estimates that the data do not determine or
+    that trade off.
     """
     sentences = []
     if fit.dof == 0:
@@ -81,15 +76,6 @@ def remarks(fit: Fit, level: float = 0.95) -> list[str]:
             if not estimate.identified and name not in fit.at_bound:
                 why = "its interval is its whole range"
                 sentences.append(f"these data do not determine {name}: {why}")
-    if fit.weights == "relative" and fit.dof > 0:
-        shift = 2 * np.sqrt(fit.variance * len(fit.N) / max(len(fit.inner), 1))
-        if shift > SHIFTED:
-            sentences.append(
-                "relative weights favour points that were measured too low: with errors of "
-                f"{np.sqrt(fit.variance):.0%}, the curve is about {2 * fit.variance:.1%} too low, "
-                f"or {shift:.1f} standard errors with {len(fit.N)} points. So the intervals "
-                "contain the truth less often than they say; log weights hardly have this fault"
-            )
     return sentences + _trading(fit)
 
 

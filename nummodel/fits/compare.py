@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from nummodel.fits import _errors
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -20,17 +22,15 @@ SIGNIFICANT = 0.05
 
 
 def log_likelihood(fit: "Fit") -> float:
-    """Of errors that are normal, or log-normal if logarithms were fitted, at its maximum.
+    """Of errors that are normal, or gamma or log-normal if they are in proportion to the curve, at
+    its maximum (of a gamma density by the saddle point).
 
     Errors smaller than the rounding of X, or of a float, count as that: points that a law meets
     exactly do not make it infinitely better than another law that meets them.
     """
     n = len(fit.N)
-    half = fit.half / fit.X if fit.log else fit.half
-    size = np.log(fit.X) if fit.log else fit.X
-    floor = fit.w @ np.maximum(half**2 / 3, (size * 2.0**-48) ** 2)
-    spread = np.log(2 * np.pi * max(fit.rss, floor) / n)
-    jacobian = np.log(fit.X).sum() if fit.log else 0.0
+    spread = np.log(2 * np.pi * max(fit.rss, fit.w @ fit.least) / n)
+    jacobian = np.log(fit.X).sum() if _errors.percent(fit.weights) else 0.0
     return float(-n / 2 * (spread + 1) + np.log(fit.w).sum() / 2 - jacobian)
 
 

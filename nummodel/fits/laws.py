@@ -7,7 +7,6 @@ import numpy as np
 from nummodel.errors import InputError
 from nummodel.fits import compare
 from nummodel.fits._fit import Fit, fit
-from nummodel.fits._problem import rounding
 from nummodel.models import scaling
 
 
@@ -55,7 +54,7 @@ def _too_few_points(chosen: str, fits: Mapping[str, Fit]) -> list[str]:
 
 def _for_log_weights(result: Fit) -> list[str]:
     """A warning, if the same percentage everywhere explains the residuals clearly better."""
-    if result.weights != "absolute" or result.rss <= rounding(result.X, result.w, log=False):
+    if result.weights != "absolute" or result.rss <= result.w @ result.least:
         return []
     by_percentage = fit(result.law, {"N": result.N, "X": result.X}, "log")
     gain = compare.log_likelihood(by_percentage) - compare.log_likelihood(result)

@@ -5,10 +5,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference import CASES, points
+from scipy.special import lambertw
 from scipy.stats import f as F
 
 from nummodel.fits import _intervals, answer, bootstrap, compare, fit, remarks
 from nummodel.fits._bootstrap import resamples
+from nummodel.fits._leastsquares import Batch, solve
 from nummodel.formula import formula
 from nummodel.models.scaling import LAWS
 from nummodel.nomenclature import show
@@ -101,6 +103,8 @@ def test_ends_meet_the_threshold(law, weights):
     for target in targets:
         for end in _intervals.interval(result, target, 0.95):
             rows = np.flatnonzero(np.isfinite(end) & (end > 0))
+            if not len(rows):  # the bound 0
+                continue
             held = _intervals.cost(result, target, end[rows], rows)
             on_bound = np.isin(end[rows], [1.0])
             assert held[~on_bound] == pytest.approx(threshold, rel=1e-6), target.name
@@ -250,7 +254,11 @@ def within_the_threshold(result, loads):
     sigma, kappa = (g.ravel() for g in np.meshgrid(sigma, kappa))
     shape = law(N, 1.0, sigma[:, None], kappa[:, None])
     limit = result.rss * (1 + F.ppf(0.95, 1, result.dof) / result.dof)
-    if result.log:
+    if result.weights == "relative":
+        ratios = X / shape
+        middle, size = ratios.mean(axis=1), len(N)
+        rss = 2 * (size * np.log(middle) - np.log(ratios).sum(axis=1))
+    elif result.weights == "log":
         errors = np.log(X / shape)
         middle, size = np.exp(errors.mean(axis=1)), len(N)
         rss = ((errors - errors.mean(axis=1, keepdims=True)) ** 2).sum(axis=1)
@@ -260,7 +268,11 @@ def within_the_threshold(result, loads):
         rss = (result.w * (X - middle[:, None] * shape) ** 2).sum(axis=1)
     reach = np.sqrt(np.maximum(limit - rss, 0) / size)
     sides = np.array([[-1], [1]]) * reach
-    ends = middle * np.exp(sides) if result.log else middle + sides
+    if result.weights == "relative":  # where 2 (r - 1 - ln r) is the square, on both sides of 1
+        square = np.exp(-1 - reach**2 / 2)
+        ends = middle / -np.array([lambertw(-square, -1).real, lambertw(-square).real])
+    else:
+        ends = middle * np.exp(sides) if result.weights == "log" else middle + sides
     inside = rss <= limit
     sigma, kappa, X1 = sigma[inside], kappa[inside], ends[:, inside]
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -816,25 +828,22 @@ def test_repeated_loads_are_folded_without_a_difference(weights):
     assert ours == pytest.approx(theirs, rel=1e-6)
 
 
-def coverage_of_relative_weights(n, noise):
-    """Of the interval of a straight line's slope, for the textbook's formulas and normal errors."""
-    N = np.arange(1.0, n + 1)
-    X = N * (1 + noise * np.random.default_rng(3).standard_normal((20_000, n))).clip(0.05)
-    weight = np.sum((N / X) ** 2, axis=1)
-    slope = np.sum(N / X, axis=1) / weight
-    squares = np.sum((1 - slope[:, None] * N / X) ** 2, axis=1)
-    error = np.sqrt(F.ppf(0.95, 1, n - 1) * squares / (n - 1) / weight)
-    return np.mean(np.abs(slope - 1) <= error)
+@pytest.mark.parametrize("n", [5, 16, 64])
+@pytest.mark.parametrize("noise", [0.02, 0.1, 0.2])
+def test_relative_weights_hold_what_they_say(n, noise):
+    """2,000 straight lines with normal errors of up to 20 %. Weights of 1/X^2, which favour points
+    that came out low, hold 92 % at 10 % noise with 16 points, and less with more.
+    """
+    N, count = np.arange(1.0, n + 1), 2000
+    X = N * (1 + noise * np.random.default_rng(3).standard_normal((count, n))).clip(0.05)
+    base = fit(LAWS["linear"], {"N": N, "X": N}, "relative")
+    known = {"N": N}
+    free = squares_left(base, ("X1",), known, X)
+    held = squares_left(base, (), known | {"X1": np.ones((count, 1))}, X)
+    covered = np.mean(held <= free * (1 + F.ppf(0.95, 1, n - 1) / (n - 1)))
+    assert abs(covered - 0.95) < 3.5 * np.sqrt(0.05 * 0.95 / count)
 
 
-@pytest.mark.parametrize("n", [5, 7, 16, 64, 256])
-@pytest.mark.parametrize("noise", [0.01, 0.02, 0.05, 0.1, 0.15])
-def test_relative_weights_are_warned_of_where_they_hold_less_than_they_say(n, noise):
-    """The more points, the sooner: a shift of 1/X^2 does not become smaller with them."""
-    N = np.arange(1.0, n + 1)
-    X = N * (1 + noise * np.where(N % 2, 1, -1))
-    found = remarks(fit(LAWS["linear"], {"N": N, "X": X}, "relative"))
-    warned = any("less often than they say" in remark for remark in found)
-    covered = coverage_of_relative_weights(n, noise)
-    assert warned or covered > 0.94
-    assert covered < 0.948 or not warned
+def squares_left(base, free, known, X):
+    batch = Batch(base.law, free, known, X, np.ones_like(X), base.weights)
+    return solve(batch, np.ones((len(X), len(free)))).rss
