@@ -32,25 +32,32 @@ class Tracked(BuildHookInterface):
         if version == "editable":  # which refers to the checkout
             return
         root, places = Path(self.root), SHIPPED[self.target_name]
-        for path in tracked(root, list(places)) or present(root, list(places)):
+        found = tracked if (root / ".git").exists() else present
+        for path in found(root, list(places)):
             top, slash, rest = path.partition("/")
             build_data["force_include"][str(root / path)] = f"{places[top]}{slash}{rest}"
 
 
 def tracked(root: Path, tops: list[str]) -> list[str]:
-    """The files that git tracks; none in an sdist, or where there is no git. Raises
-    CalledProcessError if git cannot list them.
+    """The files that git tracks in a checkout. Ends the build if there is no git, or if git tracks
+    none; raises CalledProcessError if git cannot list them.
     """
     # Git lists the files of a checkout of somebody else only if it is told that this is safe.
     command = ["git", "-c", "safe.directory=*", "ls-files", "-z", "--", *tops]
-    if not (root / ".git").exists() or not which("git"):
-        return []
+    refusal = "This folder is a checkout, and a build contains only the files that git tracks; but"
+    if not which("git"):
+        raise SystemExit(f"{refusal} git is not in PATH. Install git, or build from the sdist.")
     listed = subprocess.run(command, cwd=root, check=True, stdout=subprocess.PIPE, text=True)
-    return [path for path in listed.stdout.split("\0") if (root / path).is_file()]
+    paths = [path for path in listed.stdout.split("\0") if (root / path).is_file()]
+    if not paths:
+        raise SystemExit(f"{refusal} git tracks no file here. Add the files with `git add`.")
+    return paths
 
 
 def present(root: Path, tops: list[str]) -> list[str]:
-    """Without git: what is there, but nothing hidden or compiled, and no table without a card."""
+    """The files of an sdist or a source archive, which are no checkout: what is there, but nothing
+    hidden or compiled, and no table without a card.
+    """
     cards = json.loads((root / "data" / "datapackage.json").read_text(encoding="utf-8"))
     tables = {f"data/{card['path']}" for card in cards["resources"]} | {"data/datapackage.json"}
     files = [file for top in tops for file in [root / top, *(root / top).rglob("*")]]

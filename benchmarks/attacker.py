@@ -15,9 +15,14 @@ from unittest import mock
 
 import nbformat
 import psutil
+from nbclient import NotebookClient
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+from limited import limited
+
 LONGEST = 20.0  # seconds that a call may take
+GUARD = 3 * LONGEST  # seconds of the clock after which a call is ended
 WORDS = [
     *"0 1 -1 1e308 1e-320 nan inf -inf 9e999 1,5 1.234,5 0x10 1_000 N X R tps latency_ms".split(),
     *"N>4 N== N>nan all usl log relative null true {} [] [[1]] {a:1} &a *a !!python/object".split(),
@@ -28,10 +33,6 @@ WORDS = [
 ]
 
 ODD = [*"0 1 2 3 7 64 1e3 1e9 1e15 1e30 1e300 1e-9 1e-300 0.1 -1 1,5 n/a".split(), ""]
-
-
-class Hang(BaseException):
-    """A call took too long."""
 
 
 class Attack:
@@ -63,13 +64,13 @@ class Attack:
             self.wrong.append(f"{', '.join(said)}: {what[:300]!r}: {err[-300:]!r}")
 
     def main(self, *arguments: str) -> str:
-        """Call `nummodel` in this process; give what it prints."""
+        """Call `nummodel` in this process, and count its processor time; give what it prints."""
         from nummodel.cli import main
 
         out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8") for _ in range(2))
-        start = time.perf_counter()
+        start = sum(os.times()[:4])  # children included
         code: object = 0
-        signal.setitimer(signal.ITIMER_REAL, LONGEST + 5)
+        signal.setitimer(signal.ITIMER_REAL, GUARD)
         try:
             with (
                 mock.patch.object(sys, "argv", ["nummodel", *arguments]),
@@ -83,7 +84,7 @@ class Attack:
             code = f"{type(error).__name__}: {error}"[:200]
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
-        seconds = time.perf_counter() - start
+        seconds = sum(os.times()[:4]) - start
         found, told = (self._text(stream) for stream in (out, err))
         self.judge(" ".join(arguments), code, found, told, seconds)
         return found if code == 0 else ""
@@ -91,23 +92,16 @@ class Attack:
     def call(self, what: str, call: Callable[[], object], limit: float) -> object:
         """What a function gives, within `limit` s of processor time; None if it refuses."""
 
-        def end(*_):
-            raise Hang
+        def answer() -> tuple[object, object]:
+            try:
+                return 0, call()
+            except (ValueError, ArithmeticError):
+                return 2, None
+            except Exception as error:
+                return f"{type(error).__name__}: {error}"[:200], None
 
-        result: object = None
-        code: object = 0
-        before, start = signal.signal(signal.SIGPROF, end), time.process_time()
-        signal.setitimer(signal.ITIMER_PROF, LONGEST)
-        try:
-            result = call()
-        except (ValueError, ArithmeticError):
-            code = 2
-        except (Exception, Hang) as error:
-            code = f"{type(error).__name__}: {error}"[:200]
-        finally:
-            signal.setitimer(signal.ITIMER_PROF, 0)
-            signal.signal(signal.SIGPROF, before)
-        seconds = time.process_time() - start
+        answered, seconds = limited(answer, LONGEST)
+        code, result = answered or ("hang", None)
         self.codes[code] += 1
         self.slowest = max(self.slowest, seconds)
         self.expect(f"{what}: {code} after {seconds:.1f} s", code in (0, 2) and seconds <= limit)
@@ -127,18 +121,25 @@ class Attack:
         reset = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)}
         return subprocess.Popen(command, cwd=self.folder, env=own, **pipes | reset | options)
 
-    def finish(self, what: str, process: subprocess.Popen, may=(), allowed=0.0) -> str:
-        """Wait for its end, `allowed` s of which are the notebooks' own; give what it told."""
+    @staticmethod
+    def needed(path: Path, runs: int = 1) -> float:
+        """The notebooks' own time [s]: what plain Jupyter takes now for `runs`, two at a time."""
+        start = time.perf_counter()
+        NotebookClient(nbformat.read(path, as_version=4)).execute()
+        return (time.perf_counter() - start) * max(1.0, runs / 2)
+
+    def finish(self, what: str, process: subprocess.Popen, may=(), needed=0.0) -> str:
+        """Wait for its end, `needed` s of which are the notebooks' own; give what it told."""
         start = time.perf_counter()
         try:
-            out, err = process.communicate(timeout=allowed + 3 * LONGEST)
+            out, err = process.communicate(timeout=needed + GUARD)
         except subprocess.TimeoutExpired:
             process.kill()
             out, err = process.communicate()
-        seconds = max(0.0, time.perf_counter() - start - allowed)
+        seconds = max(0.0, time.perf_counter() - start - needed)
         self.judge(what, process.returncode, out, err, seconds, may)
         gone = time.perf_counter() + LONGEST
-        while (left := self.running()) and time.perf_counter() < gone + allowed:
+        while (left := self.running()) and time.perf_counter() < gone:
             time.sleep(0.2)
         self.expect(f"{what}: left running: {left}", not left)
         return err

@@ -287,9 +287,10 @@ def littered_by(git, folder):
     return folder
 
 
-def built(folder, kind, into):
+def built(folder, kind, into, **environment):
     command = [sys.executable, "-m", "hatchling", "build", "-t", kind, "-d", str(into)]
-    subprocess.run(command, cwd=folder, check=True, capture_output=True)
+    given = os.environ | environment
+    subprocess.run(command, cwd=folder, env=given, check=True, capture_output=True)
     (path,) = into.iterdir()
     return path
 
@@ -300,6 +301,20 @@ def test_without_the_list_of_git_nothing_is_built(tmp_path):
     with pytest.raises(subprocess.CalledProcessError) as failed:
         built(broken, "wheel", tmp_path / "wheel")
     assert b"ls-files" in failed.value.stderr
+
+
+@pytest.mark.parametrize("kind", ["wheel", "sdist"])
+def test_a_checkout_is_not_built_where_git_is_missing_or_tracks_nothing(kind, tmp_path):
+    """Each refusal is one line, which says why and what helps."""
+    checkout, into = littered_by(True, tmp_path / "checkout"), tmp_path / "dist"
+    with pytest.raises(subprocess.CalledProcessError) as failed:
+        built(checkout, kind, into, PATH=str(tmp_path))
+    assert re.fullmatch(rb"[^\n]* git is not in PATH\. Install git, .*\n", failed.value.stderr)
+    (checkout / ".git" / "index").unlink()
+    with pytest.raises(subprocess.CalledProcessError) as failed:
+        built(checkout, kind, into)
+    assert re.fullmatch(rb"[^\n]* git tracks no file here\. .*`git add`\.\n", failed.value.stderr)
+    assert not list(into.glob("*"))
 
 
 def in_wheel(path):

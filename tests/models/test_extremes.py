@@ -12,8 +12,6 @@ not count what else a machine has to do, and prints how long the slowest call to
 
 import os
 import re
-import signal
-import time as clock
 import warnings
 from inspect import Parameter, isfunction, signature
 from zlib import crc32
@@ -24,6 +22,7 @@ import scipy.optimize.elementwise
 import scipy.signal
 import scipy.special
 import sympy
+from limited import limited
 
 from nummodel.arguments import WHOLE
 from nummodel.formula import Formula
@@ -319,28 +318,9 @@ def attempt(function, given):
         return (
             "" if re.search(rf"(?<!\w)({names})\b", str(wrong)) else f"names no argument: {wrong}"
         )
-    except TimeoutError:
-        return f"more than {LIMIT} s"
     except Exception as wrong:
         return f"{type(wrong).__name__}: {wrong}"
     return sound(function, given, result)
-
-
-def limited(call):
-    """What `call` gives, ended after LIMIT seconds of processor time; and how long it took."""
-
-    def over(*_):
-        raise TimeoutError
-
-    before, start = signal.signal(signal.SIGPROF, over), clock.process_time()
-    signal.setitimer(signal.ITIMER_PROF, LIMIT)
-    try:
-        return call(), clock.process_time() - start
-    except TimeoutError:
-        return f"more than {LIMIT} s", clock.process_time() - start
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.signal(signal.SIGPROF, before)
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
@@ -353,7 +333,9 @@ def test_a_figure_or_a_named_error(function):
         def call(given=given):
             return attempt(function, given)
 
-        why, seconds = limited(call) if ATTACK else (call(), 0.0)
+        why, seconds = limited(call, LIMIT) if ATTACK else (call(), 0.0)
+        if why is None:
+            why = f"more than {LIMIT} s"
         slowest = max(slowest, seconds)
         if why:
             wrong.append(f"{function}({given}): {why}")
