@@ -159,12 +159,14 @@ def made_rows(header, *rows):
         ("cores,speed,error_rate", "cores", "speed"),
         ("workers,tps_stddev,tps", "workers", "tps"),
         ("tps,threads,elapsed", "threads", "tps"),
-        ("date,input,output", "input", "output"),
+        ("run,threads,foo", "threads", "foo"),
+        ("date,foo,tps", "foo", "tps"),
+        ("date,warehouses,bops", "warehouses", "bops"),
         ("n_requests,threads,tps", "threads", "tps"),
         ("x position,threads,tps", "threads", "tps"),
         ("total_ops,threads,ops_per_s", "threads", "ops_per_s"),
         ("seconds,threads,r_iops", "threads", "r_iops"),
-        (",threads,requests", "threads", "requests"),
+        (",threads,requests/s", "threads", "requests/s"),
         ("time for 1 GB (s),threads,ops/µs", "threads", "ops/µs"),
         ("R_mean,threads,writeMB_s", "threads", "writeMB_s"),
         ("run,x,y", "x", "y"),
@@ -178,7 +180,7 @@ def made_rows(header, *rows):
         ("streams,QphH,wall_s", "streams", "QphH"),
         ("threads,90% Line,Requests/sec", "threads", "Requests/sec"),
         ("bogo ops,instances,bogo ops/s,real time (secs)", "instances", "bogo ops/s"),
-        ("date,threads,requests", "threads", "requests"),
+        ("date,threads,requests per second", "threads", "requests per second"),
         # the throughput's own words come before others, and before those in brackets
         (
             "scale,clients,tps (without initial connection time)",
@@ -207,7 +209,12 @@ def test_columns_are_known_by_their_names(tmp_path, header, x, y):
     [
         ("threads,tps,qps", "tps, qps may be the throughput"),
         ("threads,nodes,tps", "threads, nodes may be the load"),
-        ("size,depth,width", "size, depth, width may be the load"),
+        ("size,depth,width", "size, depth, width may be the load or the throughput"),
+        ("date,input,output", "input, output may be the load or the throughput"),
+        ("cpu,score,run", "cpu, score may be the load or the throughput"),
+        ("foo,mean,run", "foo, mean may be the load or the throughput"),
+        (",threads,requests", "requests may be a count"),
+        ("clients,commits,abort_rate", "commits may be a count"),
         ("run,when,tps", "no column is known as the load"),
         ("threads,tps per client,elapsed", "no column is known as the throughput"),
         ("clients,total transactions,elapsed", "no column is known as the throughput"),
@@ -224,7 +231,7 @@ def test_columns_are_known_by_their_names(tmp_path, header, x, y):
         ("vus,http_reqs,http_req_duration_p95", "http_reqs may be a count"),
         ("threads,instructions,seconds", "instructions may be something else"),
         ("start,end,clients,requests", "requests may be a count"),
-        ("a,b,elapsed", "b may be something else"),
+        ("a,b,elapsed", "a, b may be the load or the throughput"),
         ("date,tps,cpu", "no column is known as the load"),
         ("requests,rps,p99", "no column is known as the load"),
         ("n_requests,queries,cpu", "no column is known as the load"),
@@ -244,10 +251,73 @@ def test_columns_that_are_not_clear_are_refused_with_the_command_that_names_them
     path = write(tmp_path, f"{header}\n{rows}", "my table.csv")
     message = refused("fit", path)
     assert what in message
-    command = shlex.split(re.search(r"as in: nummodel (.*) \(in a report", message)[1])
+    command = proposed(message)
     assert command[:2] == ["fit", str(path)] and {"--x", "--y"} <= set(command)
-    got = result(*command)
-    assert {got["x"], got["y"]} <= set(header.split(","))
+    if "COLUMN" in command:  # to be replaced by a name
+        assert "no column 'COLUMN'" in refused(*command)
+    else:
+        got = result(*command)
+        assert {got["x"], got["y"]} <= set(header.split(","))
+
+
+def proposed(message):
+    """The command that a refusal tells, without the name of the program."""
+    return shlex.split(re.search(r"as in: nummodel (.*) \(in a report", message)[1])
+
+
+def test_two_columns_that_say_nothing_are_not_taken_in_their_order(tmp_path):
+    """The user copies the command, and swaps the names if they are the other way round."""
+    path = write(tmp_path, "Durchsatz;Klienten\n10;1\n19;2\n33;4\n52;8\n")
+    message = refused("fit", path)
+    assert "Durchsatz, Klienten may be the load or the throughput" in message
+    assert "the load named by --x and the throughput by --y" in message
+    fit, file, x, first, y, second = proposed(message)
+    assert (first, second) == ("Durchsatz", "Klienten")
+    got = result(fit, file, x, second, y, first)
+    assert (got["x"], got["y"]) == ("Klienten", "Durchsatz")
+    for known, other in (("--x", "Klienten"), ("--y", "Durchsatz")):
+        assert result("fit", path, known, other) == got
+
+
+@pytest.mark.parametrize(
+    "load, count", [("vus", "http_reqs"), ("c", "transactions"), ("threads", "requests")]
+)
+def test_a_count_is_a_throughput_only_where_the_user_says_so(tmp_path, load, count):
+    points = "\n1,10\n2,19\n4,33\n8,52\n"
+    message = refused("fit", write(tmp_path, f"{load},{count}{points}"))
+    assert f"{count} may be a count" in message and "if all runs took the same time" in message
+    assert proposed(message)[2:] == ["--x", load, "--y", count]
+    assert result("fit", tmp_path / "table.csv", "--y", count)["x"] == load
+    for rate in (f"{count}_s", f"{count}/s", f"{count} per minute", "ops", "tps"):
+        assert result("fit", write(tmp_path, f"{load},{rate}{points}"))["y"] == rate
+
+
+@pytest.mark.parametrize(
+    "header, x, y",
+    [
+        ("run,when,tps", "COLUMN", "tps"),
+        ("time,id,ops", "COLUMN", "ops"),
+        ("latency,rate,throughput", "COLUMN", "rate"),
+        ("test,rps,min_ms", "COLUMN", "rps"),
+        ("Nr,rps,host", "COLUMN", "rps"),
+        ("Max,size,tps", "size", "tps"),
+        ("threads,test,seconds", "threads", "COLUMN"),
+        ("threads,experiment,id", "threads", "COLUMN"),
+        ("threads,nr,wall_s", "threads", "COLUMN"),
+        ("threads,ts,rtt", "threads", "COLUMN"),
+        ("user,real,sys", "user", "COLUMN"),
+        ("hosts,cores,time", "hosts", "COLUMN"),
+        ("procs,ns/op,B/op", "procs", "COLUMN"),
+        ("threads,Average,p90", "threads", "COLUMN"),
+        ("p,T,run", "p", "COLUMN"),
+        ("uid,c,transactions", "c", "transactions"),
+        ("users,hits,run", "users", "hits"),
+    ],
+)
+def test_no_run_id_or_time_is_proposed(tmp_path, header, x, y):
+    """Nor a load or a share as the throughput: the user writes a name in place of COLUMN."""
+    path = write(tmp_path, f"{header}\n1,10,3\n2,19,4\n4,33,5\n8,52,6\n")
+    assert proposed(refused("fit", path))[2:] == ["--x", x, "--y", y]
 
 
 def test_a_column_of_one_value_is_not_guessed(tmp_path):

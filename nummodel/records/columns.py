@@ -24,13 +24,13 @@ WORDS = {
     "pct percent idle share ratio hit miss misses efficiency fail failed failure failures passed "
     "abort aborts aborted success drop drops dropped loss lost retries retr retransmits timeouts "
     "clock hz mhz ghz watt watts power energy u q l rho",  # neither load nor throughput
-    "time": "latency latencies lat response rt delay wait waiting sojourn r w",  # of a request
-    "moment": "when date datetime day timestamp stamp epoch start second minute hour min",
+    "time": "latency latencies lat response rt rtt delay wait waiting sojourn r w",  # of a request
+    "moment": "when ts date datetime day timestamp stamp epoch start second minute hour min",
     "duration": "t time times duration elapsed wall wallclock real took runtime walltime cputime "
     "makespan end s sec secs seconds mins minutes hours",  # of a run, whose work is a count
     "unit": "ms msec us µs μs usec ns nsec h",  # alone a duration, beside unknown words a time
     "throughput": "x throughput thruput xput tps qps rps eps fps iops tpm tpmc nopm tph qphh itr "
-    "mips flops mflops gflops tflops kbps mbps gbps bandwidth speed speedup goodput rate",
+    "mips flops mflops gflops tflops bops kbps mbps gbps bandwidth speed speedup goodput rate",
     "run": "id ids run runs rep reps repeat repetition replicate iteration iter trial seed index "
     "idx row line sample samples round attempt uid pid",
     "configuration": "config configuration setting settings variant version release build host "
@@ -40,12 +40,12 @@ WORDS = {
     "processor processors cpus vcpus cores worker workers process processes procs nodes servers "
     "hosts machines instances concurrency concurrent load population customers sessions terminals "
     "streams jobs numjobs parallelism iodepth qd",
-    "resource": "cpu mem memory rss",  # as the first column perhaps the load; no throughput
+    "resource": "cpu sys mem memory rss",  # as the first column perhaps the load; no throughput
     "count": "operations req reqs requests tx txn transactions queries msg msgs messages commits "
     "events records rows tuples items frames iterations hits reads writes inserts updates bytes "
     "kbytes mbytes gbytes kb mb gb tb kib mib gib tib",
     "item": "operation request transaction query message event record byte",  # one of a count
-    "number": "num number total count completed test",  # "total ops": a count of the whole run
+    "number": "num number nr total count completed test experiment",  # "total ops" are no rate
 }
 ROLES = {word: role for role, words in WORDS.items() for word in words.split()}
 TIMES = {"time", "moment", "duration", "unit"}
@@ -53,11 +53,8 @@ TIMES = {"time", "moment", "duration", "unit"}
 PARTIAL = {"min", "max", "minimum", "maximum", "best", "worst", "peak", "hits"}
 #: What has one of these words was measured, and is no load.
 MEANS = {"avg", "average", "mean", "median"}
-#: Kinds of columns that may be the load or the throughput if no column is known as such.
+#: Kinds of columns that may be the load or the throughput if the other one is known.
 UNCLEAR = ("", "resource", "count")
-#: Beside a column of the kind on the left, no column of a kind on the right is sure to be the
-#: throughput.
-DOUBTFUL = {"duration": ("", "count", "rate or count"), "time": ("", "count")}
 
 
 class Points(NamedTuple):
@@ -96,6 +93,12 @@ def read(
     if weights not in WEIGHTS and weights not in cells:
         expected = f"{', '.join(WEIGHTS)}, or a column of: {_listed(cells)}"
         raise InputError(f"{path}: weights {weights!r}, expected {expected}")
+    if missing := [c for c in (x, y) if c not in (None, *cells)]:
+        raise InputError(f"{called}: no column {missing[0]!r}, expected one of: {_listed(cells)}")
+    if (x is not None and x == y) or len(cells) < 2:
+        only = repr(x or next(iter(cells)))
+        how = "" if x else " (separate the cells by commas, semicolons or tabs)"
+        raise InputError(f"{called}: only {only}, expected a column for X as well{how}")
     load, result = _choose(cells, x, y, weights, called)
     N = _numbers(cells, load, path, "" if x or kind(load) == "load" else "x")
     X = _numbers(cells, result, path, "" if y or kind(result) == "throughput" else "y")
@@ -131,48 +134,49 @@ def kind(name: str) -> str:
     if first in ("rate or count", "count", "item") and ("number" in roles or "n" in words):
         return "other"
     alone = all(ROLES.get(word) in ("unit", "run", "number") for word in some)
-    means = {"item": "count", "unit": "duration" if alone else "time", "number": alone * "count"}
+    number = "run" if {"nr", "test", "experiment"} & set(words) else "count"
+    means = {"item": "count", "unit": "duration" if alone else "time", "number": alone * number}
     return means.get(first, first)
 
 
 def _choose(
     cells: Cells, x: str | None, y: str | None, weights: str, path: str | Path
 ) -> tuple[str, str]:
-    """The columns of load and throughput: those that are given, or known by their names. Raises
-    InputError, with the command that names the columns, where several may be meant, or none.
-    """
+    """The columns of load and throughput, or InputError with the command that names them."""
     names = [c for c in cells if c not in (x, y, weights)]
-    if missing := [c for c in (x, y) if c not in (None, *cells)]:
-        raise InputError(f"{path}: no column {missing[0]!r}, expected one of: {_listed(cells)}")
-    if (x is not None and x == y) or len(cells) < 2:
-        only = repr(x or next(iter(cells)))
-        how = "" if x else " (separate the cells by commas, semicolons or tabs)"
-        raise InputError(f"{path}: only {only}, expected a column for X as well{how}")
     loads = [x] if x is not None else _named(cells, names, "N", "load")
     results = [y] if y is not None else _named(cells, names, "X", "throughput", "rate or count")
     letters = {c.lower(): c for c in names}
     if x is y is None and not loads and {"x", "y"} <= set(letters):
         return letters["x"], letters["y"]
+    may_load, may_result = _unclear(cells, names)
+    if not loads and not results:  # which `_doubt` refuses
+        loads, results = may_load, [c for c in may_result if c not in may_load[:1]]
+    elif not results:
+        results = [c for c in may_result if _varies(cells, c)]
+    if x is None and len(loads) == 1 and not _varies(cells, loads[0]):
+        loads = [*loads, *(c for c in may_load if _varies(cells, c) and c not in results)]
+    loads, results = loads or may_load, _preferred(results, names)
+    if doubt := _doubt(cells, names, loads, results):
+        raise InputError(f"{path}: {doubt}, as in: {_command(loads, results, names, path)}")
+    return loads[0], results[0]
+
+
+def _unclear(cells: Cells, names: list[str]) -> tuple[list[str], list[str]]:
+    """Columns of numbers that may be the load, and those that may be the throughput."""
     numeric = [c for c in names if _has_numbers(cells[c].values())] or names
-    unclear = [c for c in numeric if kind(c) in UNCLEAR]
     resources = [c for c in numeric if kind(c) == "resource"]
     first = [c for c in numeric if kind(c) in (*UNCLEAR, "throughput", "rate or count")][:1]
-    may_load = [c for c in unclear if not kind(c) or first == resources == [c]]
+    may_load = [c for c in numeric if not kind(c) or first == resources == [c]]
     may_load = [c for c in may_load if not MEANS & set(_words(c))]
-    may_result = [c for c in unclear if kind(c) != "resource"]
-    if not loads and not results and may_load[:1] + may_result[-1:] == unclear:  # two, in order
-        loads, results = may_load[:1], may_result[-1:]
-    results = results or ([c for c in may_result if _varies(cells, c)] if loads else [])
-    if (
-        x is None and len(loads) == 1 and not _varies(cells, loads[0])
-    ):  # what varies may be the load
-        loads = [*loads, *(c for c in may_load if _varies(cells, c) and c not in results)]
-    loads = loads or may_load
+    return may_load, [c for c in numeric if kind(c) in ("", "count")]
+
+
+def _preferred(results: list[str], names: list[str]) -> list[str]:
+    """Those that say more: no extremes beside a mean, no counts beside a rate and a duration."""
     results = [c for c in results if not PARTIAL & set(_words(c))] or results
-    if y is None and any(kind(c) == "duration" for c in names):
-        results = [c for c in results if kind(c) == "throughput"] or results
-    units = {text for c in names if _words(c)[-1:] == ["unit"] for text in cells[c].values()}
-    return _clear(loads, results, names, {kind(name) for name in [*names, *units]}, path)
+    rates = [c for c in results if kind(c) == "throughput"]
+    return rates if rates and any(kind(c) == "duration" for c in names) else results
 
 
 def _numbers(cells: Cells, column: str, path: Path, guessed: str) -> np.ndarray:
@@ -242,43 +246,45 @@ def _words(name: str) -> list[str]:
 
 
 def _named(cells: Cells, names: list[str], letter: str, *wanted: str) -> list[str]:
-    """The columns of these kinds: those that vary, if some do; and of these, those called by a
-    capital letter, if some are.
-    """
+    """The columns of these kinds; if some vary, only these, and if the letter names some, these."""
     columns = [c for c in names if kind(c) in wanted]
     columns = [c for c in columns if _varies(cells, c)] or columns
-    return [
-        c for c in columns if c.startswith(letter) and _words(c)[0] == letter.lower()
-    ] or columns
+    called = [c for c in columns if c.startswith(letter) and _words(c)[0] == letter.lower()]
+    return called or columns
 
 
-def _clear(
-    loads: list[str], results: list[str], names: list[str], kinds: set[str], path: str | Path
-) -> tuple[str, str]:
-    """The load and the throughput, if they are clear. `names` are the columns not given, `kinds`
-    those of these columns and of the units in them.
-    """
-    times = [c for c in names if kind(c) in TIMES]
-    rates = [c for c in names if c not in results and "throughput" in map(ROLES.get, _words(c))]
+def _doubt(cells: Cells, names: list[str], loads: list[str], results: list[str]) -> str:
+    """What is not clear, and what was expected, or "". `names` are the columns not given."""
+    units = {text for c in names if _words(c)[-1:] == ["unit"] for text in cells[c].values()}
+    kinds = {kind(name) for name in [*names, *units]}
     what, candidates = ("load", loads) if len(loads) != 1 else ("throughput", results)
+    result = kind(results[0]) if len(loads) == len(results) == 1 and results[0] in names else None
+    if result == "count" or (result == "rate or count" and "duration" in kinds):
+        expected = "expected a rate, or if all runs took the same time, this count named by --y"
+        return f"{results[0]} may be a count, and a throughput is work over time, {expected}"
+    guessed = [c for c in names if c in (*loads, *results) and kind(c) in UNCLEAR]
+    if loads and results and set(guessed) == {*loads, *results}:
+        what, candidates = "load or the throughput", guessed
+    elif result == "":  # as "score" beside "clock rate"
+        candidates = [c for c in names if c in results or "throughput" in map(ROLES.get, _words(c))]
     if len(candidates) > 1:
         doubt = f"{_listed(candidates)} may be the {what}"
     elif not candidates:
-        why = f" ({_listed(times)}: a time; a throughput is work over time)"
-        doubt = f"no column is known as the {what}{why if loads and times else ''}"
-    elif results[0] in names and any(kind(results[0]) in DOUBTFUL.get(k, ()) for k in kinds):
-        other = "a count" if kind(results[0]) else "something else"
-        doubt = f"{results[0]} may be {other}, and a throughput is work over time"
-    elif results[0] in names and not kind(results[0]) and rates:
-        doubt = f"{results[0]}, {_listed(rates)} may be the throughput"
+        times = _listed(c for c in names if kind(c) in TIMES and loads)
+        why = f" ({times}: a time; a throughput is work over time)" if times else ""
+        doubt = f"no column is known as the {what}{why}"
+    elif result == "" and kinds & {"duration", "time"}:
+        doubt = f"{results[0]} may be something else, and a throughput is work over time"
     else:
-        return loads[0], results[0]
-    likely = [*loads, *(c for k in UNCLEAR for c in names if kind(c) == k), *names]
-    load = next((c for c in likely if c not in results), "COLUMN")
-    may = results or [c for c in names if kind(c) not in (*TIMES, "run", "resource")]
-    result = next((c for c in may if c != load), "COLUMN")
+        return ""
+    return f"{doubt}, expected the load named by --x and the throughput by --y"
+
+
+def _command(loads: list[str], results: list[str], names: list[str], path: str | Path) -> str:
+    """The command that names likely columns, or COLUMN: a bare "mean" or "max" may be of times."""
+    others = [c for k in ("resource", "count") for c in names if kind(c) == k and c not in results]
+    bare = [c for c in names if not kind(c) and MEANS | PARTIAL >= set(_words(c))]
+    load = next((c for c in [*loads, *others] if c not in bare), "COLUMN")
+    result = next((c for c in results if c not in (load, *bare)), "COLUMN")
     file, load, result = (shlex.quote(str(part)) for part in (path, load, result))
-    raise InputError(
-        f"{path}: {doubt}, expected one that is named, as in: nummodel fit {file} --x {load} "
-        f"--y {result} (in a report: -p x={load} -p y={result})"
-    )
+    return f"nummodel fit {file} --x {load} --y {result} (in a report: -p x={load} -p y={result})"
