@@ -39,9 +39,9 @@ def fit(
 
     `data` maps quantity names to columns: the load (the law's first quantity), the law's result,
     and any other quantity of the law that was measured. The search begins at the points of a coarse
-    mesh, or at `start`, which has a first value for every estimate; if `start` is given, the search
-    for intervals also begins at the estimates only. `weights` say how the error of a measurement
-    depends on its size:
+    mesh; if `start` has a first value for every estimate, the search begins only there, and the
+    search for intervals only at the estimates. `weights` say how the error of a measurement depends
+    on its size:
 
     - "absolute": the same everywhere, as in every published USL fit;
     - "relative": the same percentage everywhere, and the curve is the mean of the measurements;

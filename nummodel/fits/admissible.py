@@ -16,9 +16,10 @@ Two parts of a run add up to eight minutes, known to a tenth, and the second tak
 >>> [round(end, 3) for end in reach(first, members, ranges, agrees)]
 [3.9, 8.1]
 
-If either part were measured to half a minute on either side, a fifth of the set would be left. If
-their sum were measured so, all of the set would be left, since the sum is known better than that.
-With the first part measured, its interval would be 1.0 minutes wide, less than a quarter of 4.2:
+Suppose that one of the parts is measured, and the measurement may be wrong by half a minute. Then a
+fifth of the set is left. After such a measurement of the sum all of the set is left, since the sum
+is known better than that. A measurement of the first part leaves an interval for it that is 1.0
+minutes wide, less than a quarter of 4.2:
 
 >>> total = members["first"] + members["second"]
 >>> [round(left(values, 0.5), 1) for values in (members["first"], members["second"], total)]

@@ -155,7 +155,7 @@ def loaded_latency(B, R0, t_row, channels, B_max, lines):
 
     Three effects grow with u = B/B_max. First, other traffic closes rows that a read would have
     found open: this takes `t_row` at full bandwidth. Second, reads queue at one of `channels`
-    channels, each of which passes a line in S = channels * 64 bytes/B_max: M/M/1, a wait of
+    channels, each of which transfers a line in S = channels * 64 bytes/B_max: M/M/1, a wait of
     S u/(1 - u). Third, at most `lines` reads are under way, so that a full memory is a closed
     system: its latency is lines * 64 bytes/B by Little's law, of which a part E is waiting at
     B_max. Below B_max a read waits W, which interpolates between the open queue and the closed

@@ -262,7 +262,7 @@ def _doubt(cells: Cells, names: list[str], loads: list[str], results: list[str])
     if result == "count" or (result == "rate or count" and "duration" in kinds):
         expected = "expected a rate, or if all runs took the same time, this count named by --y"
         return f"{results[0]} may be a count, and a throughput is work over time, {expected}"
-    guessed = [c for c in names if c in (*loads, *results) and kind(c) in UNCLEAR]
+    guessed = [c for c in names if c in (*loads, *results) and (kind(c) in UNCLEAR or c == "x")]
     if loads and results and set(guessed) == {*loads, *results}:
         what, candidates = "load or the throughput", guessed
     elif result == "":  # as "score" beside "clock rate"
@@ -273,7 +273,7 @@ def _doubt(cells: Cells, names: list[str], loads: list[str], results: list[str])
         times = _listed(c for c in names if kind(c) in TIMES and loads)
         why = f" ({times}: a time; a throughput is work over time)" if times else ""
         doubt = f"no column is known as the {what}{why}"
-    elif result == "" and kinds & {"duration", "time"}:
+    elif result == "" and (kinds & {"duration", "time"} or _bare(results[0])):
         doubt = f"{results[0]} may be something else, and a throughput is work over time"
     else:
         return ""
@@ -281,10 +281,14 @@ def _doubt(cells: Cells, names: list[str], loads: list[str], results: list[str])
 
 
 def _command(loads: list[str], results: list[str], names: list[str], path: str | Path) -> str:
-    """The command that names likely columns, or COLUMN: a bare "mean" or "max" may be of times."""
+    """The command that names likely columns, or COLUMN."""
     others = [c for k in ("resource", "count") for c in names if kind(c) == k and c not in results]
-    bare = [c for c in names if not kind(c) and MEANS | PARTIAL >= set(_words(c))]
-    load = next((c for c in [*loads, *others] if c not in bare), "COLUMN")
-    result = next((c for c in results if c not in (load, *bare)), "COLUMN")
+    load = next((c for c in [*loads, *others] if not _bare(c)), "COLUMN")
+    result = next((c for c in results if c != load and not _bare(c)), "COLUMN")
     file, load, result = (shlex.quote(str(part)) for part in (path, load, result))
     return f"nummodel fit {file} --x {load} --y {result} (in a report: -p x={load} -p y={result})"
+
+
+def _bare(name: str) -> bool:
+    """Whether a name is "mean" or "max" without a word on what of, which may be times."""
+    return not kind(name) and MEANS | PARTIAL >= set(_words(name))
