@@ -963,3 +963,22 @@ def test_a_load_of_1e30_has_an_answer(tmp_path, swapped):
     peak = result("fit", write(tmp_path, text))["laws"]["usl"]["peak"]
     assert peak["N"] > 1e9 and peak["X"] > 0
     assert peak["low"] is None or peak["low"] < peak["N"]
+
+
+@pytest.mark.parametrize(
+    "options, told",
+    [
+        (("--y", "p99_ms"), "p99_ms is a time by its name"),
+        (("--y", "run"), "run is a number by its name"),
+        (("--y", "tps", "--weights", "stddev"), "for a standard error s they are 1/s^2"),
+        (("--y", "tps", "--weights", "w"), None),
+        (("--y", "tps"), None),
+    ],
+)
+def test_columns_that_the_user_names_may_look_odd(tmp_path, options, told):
+    rows = [f"{n},{i},{9 * n},{3 + n},{i + 1},{i + 2}" for i, n in enumerate((1, 2, 4, 8, 16))]
+    path = write(
+        tmp_path, "\n".join(["threads,run,tps,p99_ms,stddev,w", *rows]).replace(",0,", ",5,")
+    )
+    warned = [w for w in result("fit", path, *options)["warnings"] if "name" in w or "1/s^2" in w]
+    assert [told in w for w in warned] == [True] * bool(told), warned

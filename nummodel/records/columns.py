@@ -1,11 +1,9 @@
 """Two columns of a table, a load and a throughput, which are known by what their names say."""
 
-import re
 import shlex
 from collections.abc import Iterable
 from difflib import get_close_matches
-from functools import cache
-from itertools import islice, pairwise
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,45 +12,10 @@ import numpy as np
 from nummodel.arguments import WEIGHTS
 from nummodel.errors import InputError
 from nummodel.records import data
+from nummodel.records._names import MEANS, PARTIAL, ROLES, TIMES, bare, kind, words
 from nummodel.records.readers import table
 from nummodel.records.readers.table import Cells, is_number
 
-#: The roles of the words in a column's name. If they have several, the first of this list decides,
-#: but for what `kind` says of "per", percentiles, brackets and single letters.
-WORDS = {
-    "other": "error errors err sd std stddev stdev stderr spread ci util utilization utilisation "
-    "pct percent idle share ratio hit miss misses efficiency fail failed failure failures passed "
-    "abort aborts aborted success drop drops dropped loss lost retries retr retransmits timeouts "
-    "clock hz mhz ghz watt watts power energy u q l rho",  # neither load nor throughput
-    "time": "latency latencies lat response rt rtt delay wait waiting sojourn r w",  # of a request
-    "moment": "when ts date datetime day timestamp stamp epoch start second minute hour min",
-    "duration": "t time times duration elapsed wall wallclock real took runtime walltime cputime "
-    "makespan end s sec secs seconds mins minutes hours",  # of a run, whose work is a count
-    "unit": "ms msec us µs μs usec ns nsec h",  # alone a duration, beside unknown words a time
-    "throughput": "x throughput thruput xput tps qps rps eps fps iops tpm tpmc nopm tph qphh itr "
-    "mips flops mflops gflops tflops bops kbps mbps gbps bandwidth speed speedup goodput rate",
-    "run": "id ids run runs rep reps repeat repetition replicate iteration iter trial seed index "
-    "idx row line sample samples round attempt uid pid",
-    "configuration": "config configuration setting settings variant version release build host "
-    "machine name mode branch commit compiler kernel engine",
-    "rate or count": "ops",
-    "load": "n thread threads client clients user users vu vus vusers connection connections "
-    "processor processors cpus vcpus cores worker workers process processes procs nodes servers "
-    "hosts machines instances concurrency concurrent load population customers sessions terminals "
-    "streams jobs numjobs parallelism iodepth qd",
-    "resource": "cpu sys mem memory rss",  # as the first column perhaps the load; no throughput
-    "count": "operations req reqs requests tx txn transactions queries msg msgs messages commits "
-    "events records rows tuples items frames iterations hits reads writes inserts updates bytes "
-    "kbytes mbytes gbytes kb mb gb tb kib mib gib tib",
-    "item": "operation request transaction query message event record byte",  # one of a count
-    "number": "num number nr total count completed test experiment",  # "total ops" are no rate
-}
-ROLES = {word: role for role, words in WORDS.items() for word in words.split()}
-TIMES = {"time", "moment", "duration", "unit"}
-#: A column with one of these words says less than one without.
-PARTIAL = {"min", "max", "minimum", "maximum", "best", "worst", "peak", "hits"}
-#: What has one of these words was measured, and is no load.
-MEANS = {"avg", "average", "mean", "median"}
 #: Kinds of columns that may be the load or the throughput if the other one is known.
 UNCLEAR = ("", "resource", "count")
 
@@ -103,40 +66,8 @@ def read(
     N = _numbers(cells, load, path, "" if x or kind(load) == "load" else "x")
     X = _numbers(cells, result, path, "" if y or kind(result) == "throughput" else "y")
     own = weights if weights in WEIGHTS else table.numbers(cells, weights, path, positive=True)
-    return Points(N, X, own, load, result, tuple(_pooled(cells, {load, result, weights}, N, path)))
-
-
-@cache
-def kind(name: str) -> str:
-    """What a column holds, by its name: a role of `WORDS`, or "" where the name says nothing.
-
-    >>> kind("X, per s"), kind("latency_avg_ms"), kind("numClients"), kind("tps_per_client")
-    ('throughput', 'time', 'load', 'other')
-    """
-    bare = re.sub(r"[(\[].*?[)\]]", " ", name)
-    if bare != name and (sure := kind(bare)) in ("throughput", "load"):
-        return sure
-    words = _words(name)
-    if not words:
-        return "run"  # as the column without a name, which pandas writes for row numbers
-    # "N" is the load, but "n_requests" is how many requests there were, and "r_iops" are reads.
-    some = [word for word in words if word not in ("n", "x")] or words
-    roles = {ROLES[word] for word in some if word in ROLES and word not in (*"rwtuql", *PARTIAL)}
-    if roles <= TIMES:
-        roles |= {ROLES[word] for word in some if word in ROLES}
-    if "throughput" not in roles:
-        roles |= {"time" for word in words if re.fullmatch("p[0-9]+|[0-9]+th", word)}
-    after = {ROLES.get(next_word) for word, next_word in pairwise(words) if word == "per"}
-    if after and "other" not in roles:
-        before = {ROLES.get(word) for word in words[: words.index("per")]}
-        return "throughput" if after <= TIMES - {"time"} else "time" if before & TIMES else "other"
-    first = next((role for role in WORDS if role in roles), "")
-    if first in ("rate or count", "count", "item") and ("number" in roles or "n" in words):
-        return "other"
-    alone = all(ROLES.get(word) in ("unit", "run", "number") for word in some)
-    number = "run" if {"nr", "test", "experiment"} & set(words) else "count"
-    means = {"item": "count", "unit": "duration" if alone else "time", "number": alone * number}
-    return means.get(first, first)
+    warnings = [*_odd(result, weights), *_pooled(cells, {load, result, weights}, N, path)]
+    return Points(N, X, own, load, result, tuple(warnings))
 
 
 def _choose(
@@ -168,13 +99,13 @@ def _unclear(cells: Cells, names: list[str]) -> tuple[list[str], list[str]]:
     resources = [c for c in numeric if kind(c) == "resource"]
     first = [c for c in numeric if kind(c) in (*UNCLEAR, "throughput", "rate or count")][:1]
     may_load = [c for c in numeric if not kind(c) or first == resources == [c]]
-    may_load = [c for c in may_load if not MEANS & set(_words(c))]
+    may_load = [c for c in may_load if not MEANS & set(words(c))]
     return may_load, [c for c in numeric if kind(c) in ("", "count")]
 
 
 def _preferred(results: list[str], names: list[str]) -> list[str]:
     """Those that say more: no extremes beside a mean, no counts beside a rate and a duration."""
-    results = [c for c in results if not PARTIAL & set(_words(c))] or results
+    results = [c for c in results if not PARTIAL & set(words(c))] or results
     rates = [c for c in results if kind(c) == "throughput"]
     return rates if rates and any(kind(c) == "duration" for c in names) else results
 
@@ -187,6 +118,20 @@ def _numbers(cells: Cells, column: str, path: Path, guessed: str) -> np.ndarray:
         how = f"no {guessed} was given: --{guessed} NAME, or in a report -p {guessed}=NAME"
         hint = f" ({how}; the columns are: {_listed(cells)})" if guessed else ""
         raise InputError(f"{error}{hint}") from None
+
+
+def _odd(result: str, weights: str) -> list[str]:
+    """Warnings of columns that were named by the user, and whose names say something else."""
+    warnings = []
+    if kind(result) in (*TIMES, "run"):
+        what = "number" if kind(result) == "run" else "time"
+        warnings.append(f"{result} is a {what} by its name, and a throughput is work over time")
+    if weights not in WEIGHTS and kind(weights) in ("other", "run"):
+        warnings.append(
+            f"weights multiply squared residuals; for a standard error s they are 1/s^2, and "
+            f"{weights} is used as it is"
+        )
+    return warnings
 
 
 def _pooled(cells: Cells, used: set[str], N: np.ndarray, path: str | Path) -> list[str]:
@@ -233,29 +178,17 @@ def _varies(cells: Cells, column: str) -> bool:
     return len(set(cells[column].values())) > 1
 
 
-def _words(name: str) -> list[str]:
-    """The words of a name in lower case: num, clients of "numClients"; mb, per, s of "MB_s"."""
-    parted = re.sub("(?<=[a-z])(?=[A-Z][A-Za-z])", " ", name).lower()
-    parted = parted.replace("/", " per ").replace("%", " pct ")
-    words = re.findall(r"[^\W_]+", parted)
-    if len(words) > 1 and re.search("_s(ec|econd)?$", parted):
-        roles = [ROLES.get(word) for word in words[:-1]]
-        if roles[-1] in ("rate or count", "count") and not TIMES & set(roles):
-            return [*words[:-1], "per", "s"]
-    return words
-
-
 def _named(cells: Cells, names: list[str], letter: str, *wanted: str) -> list[str]:
     """The columns of these kinds; if some vary, only these, and if the letter names some, these."""
     columns = [c for c in names if kind(c) in wanted]
     columns = [c for c in columns if _varies(cells, c)] or columns
-    called = [c for c in columns if c.startswith(letter) and _words(c)[0] == letter.lower()]
+    called = [c for c in columns if c.startswith(letter) and words(c)[0] == letter.lower()]
     return called or columns
 
 
 def _doubt(cells: Cells, names: list[str], loads: list[str], results: list[str]) -> str:
     """What is not clear, and what was expected, or "". `names` are the columns not given."""
-    units = {text for c in names if _words(c)[-1:] == ["unit"] for text in cells[c].values()}
+    units = {text for c in names if words(c)[-1:] == ["unit"] for text in cells[c].values()}
     kinds = {kind(name) for name in [*names, *units]}
     what, candidates = ("load", loads) if len(loads) != 1 else ("throughput", results)
     result = kind(results[0]) if len(loads) == len(results) == 1 and results[0] in names else None
@@ -266,14 +199,14 @@ def _doubt(cells: Cells, names: list[str], loads: list[str], results: list[str])
     if loads and results and set(guessed) == {*loads, *results}:
         what, candidates = "load or the throughput", guessed
     elif result == "":  # as "score" beside "clock rate"
-        candidates = [c for c in names if c in results or "throughput" in map(ROLES.get, _words(c))]
+        candidates = [c for c in names if c in results or "throughput" in map(ROLES.get, words(c))]
     if len(candidates) > 1:
         doubt = f"{_listed(candidates)} may be the {what}"
     elif not candidates:
         times = _listed(c for c in names if kind(c) in TIMES and loads)
         why = f" ({times}: a time; a throughput is work over time)" if times else ""
         doubt = f"no column is known as the {what}{why}"
-    elif result == "" and (kinds & {"duration", "time"} or _bare(results[0])):
+    elif result == "" and (kinds & {"duration", "time"} or bare(results[0])):
         doubt = f"{results[0]} may be something else, and a throughput is work over time"
     else:
         return ""
@@ -283,12 +216,7 @@ def _doubt(cells: Cells, names: list[str], loads: list[str], results: list[str])
 def _command(loads: list[str], results: list[str], names: list[str], path: str | Path) -> str:
     """The command that names likely columns, or COLUMN."""
     others = [c for k in ("resource", "count") for c in names if kind(c) == k and c not in results]
-    load = next((c for c in [*loads, *others] if not _bare(c)), "COLUMN")
-    result = next((c for c in results if c != load and not _bare(c)), "COLUMN")
+    load = next((c for c in [*loads, *others] if not bare(c)), "COLUMN")
+    result = next((c for c in results if c != load and not bare(c)), "COLUMN")
     file, load, result = (shlex.quote(str(part)) for part in (path, load, result))
     return f"nummodel fit {file} --x {load} --y {result} (in a report: -p x={load} -p y={result})"
-
-
-def _bare(name: str) -> bool:
-    """Whether a name is "mean" or "max" without a word on what of, which may be times."""
-    return not kind(name) and MEANS | PARTIAL >= set(_words(name))
