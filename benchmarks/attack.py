@@ -27,7 +27,7 @@ from unittest import mock
 import nbformat
 import numpy as np
 import psutil
-from attacker import WORDS, Attack
+from attacker import WORDS, Attack  # which makes the folder of tests known as well
 from limited import Hang
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -213,13 +213,13 @@ def disk(attack: Attack) -> None:
         limit = attack.random.choice([0, 100, 5_000, 50_000, 300_000])
         shutil.rmtree(attack.folder / "out", ignore_errors=True)
 
-        def limited(limit=limit):
+        def with_limit(limit=limit):
             resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
             signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 
         # Python would cut its own files of compiled modules, for good.
         with mock.patch.dict(os.environ, PYTHONDONTWRITEBYTECODE="1"):
-            process = attack.start(path, "--sweep", sizes, "--output", "out", preexec_fn=limited)
+            process = attack.start(path, "--sweep", sizes, "--output", "out", preexec_fn=with_limit)
         err = attack.finish(f"full at {limit}", process, needed=needed)
         attack.expect(
             f"full at {limit}: {err[-1000:]}", process.returncode > 0 and "File too large" in err
@@ -264,8 +264,9 @@ def large(attack: Attack) -> None:
         attack.main("fit", str(path), "--holdout", "N>=1000")
     names = [f"c{i}" for i in range(30_000)]
     cells = "".join(f"{n},{10 * n}{',1' * len(names)}\n" for n in (1, 2, 4, 8, 16))
-    path.write_text(f"N,X,{','.join(names)}\n{cells}")
-    attack.main("fit", str(path))
+    for known in ("N,X", "threads,c", "a,b"):
+        path.write_text(f"{known},{','.join(names)}\n{cells}")
+        attack.main("fit", str(path))
 
 
 def formulas(attack: Attack) -> None:

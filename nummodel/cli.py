@@ -159,7 +159,7 @@ def list_(what) -> None:
     "--weights",
     default="absolute",
     metavar="absolute|relative|log|COLUMN",
-    help="Weight of a squared residual: 1, 1/X^2 or a column; log takes residuals of ln X.",
+    help="Errors of the same size, in proportion to the curve, of ln X; or a column of weights.",
 )
 @click.option("--holdout", metavar="'N>24'", help="Predict these points instead of fitting them.")
 @option("--level", default=0.95, type=SHARE, help="Level of all intervals.")

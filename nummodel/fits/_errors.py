@@ -10,7 +10,7 @@
 
 import numpy as np
 
-#: Of a float, relative to it, what the rounding of some operations may make wrong.
+#: The share of a float by which some operations with it may be wrong, as each of them rounds.
 ROUNDING = 2.0**-48
 
 
@@ -23,16 +23,16 @@ def squares(kind: str, X: np.ndarray, curve: np.ndarray) -> np.ndarray:
     """The squares of the errors of X."""
     if kind == "log":
         return np.log(X / curve) ** 2
-    return _gamma(X / curve - 1) if kind == "relative" else (X - curve) ** 2
+    return _gamma(X / curve) if kind == "relative" else (X - curve) ** 2
 
 
-def _gamma(e: np.ndarray) -> np.ndarray:
-    """2 (e - ln(1 + e)), where e is small by the series of atanh(e / (2 + e)), as a difference of
-    what is nearly equal has few digits left.
+def _gamma(u: np.ndarray) -> np.ndarray:
+    """2 (u - 1 - ln u). Near u = 1 by the series of atanh v with v = (u - 1)/(u + 1), as u - 1 and
+    ln u are nearly equal there, and few digits of their difference are left.
     """
-    v = e / (2 + e)
+    v = (u - 1) / (u + 1)
     odd = v**3 * np.polynomial.Polynomial([1 / 3, 1 / 5, 1 / 7, 1 / 9, 1 / 11, 1 / 13])(v * v)
-    return np.where(np.abs(e) < 0.1, 4 * (v * v / (1 - v) - odd), 2 * (e - np.log1p(e)))
+    return np.where(np.abs(u - 1) < 0.1, 4 * (v * v / (1 - v) - odd), 2 * (u - 1 - np.log(u)))
 
 
 def slope(kind: str, X: np.ndarray, curve: np.ndarray) -> np.ndarray:
@@ -42,16 +42,15 @@ def slope(kind: str, X: np.ndarray, curve: np.ndarray) -> np.ndarray:
     return 1 - X / curve if kind == "relative" else curve - X
 
 
-def mean(kind: str, X: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """The curve at one load, or one factor of a curve, that is nearest to the last axis of X."""
+def factor(kind: str, X: np.ndarray, curve: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """The factor of the curve that makes the sum of the squares along the last axis least."""
     if kind == "log":
-        return np.exp(mean("absolute", np.log(X), weight))
-    return np.sum(weight * X, axis=-1) / np.sum(weight, axis=-1)
-
-
-def relative_to(kind: str, size, X):
-    """Sizes in the unit of X in that of the errors."""
-    return size / X if percent(kind) else size
+        weight = np.broadcast_to(weight, np.broadcast_shapes(X.shape, curve.shape))
+        return np.exp(np.average(np.log(X / curve), axis=-1, weights=weight))
+    if kind == "relative":
+        weight = np.broadcast_to(weight, np.broadcast_shapes(X.shape, curve.shape))
+        return np.average(X / curve, axis=-1, weights=weight)
+    return np.sum(weight * curve * X, axis=-1) / np.sum(weight * curve**2, axis=-1)
 
 
 def rounding(kind: str, X: np.ndarray) -> np.ndarray:

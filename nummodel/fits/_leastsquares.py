@@ -287,8 +287,7 @@ def _cheapest(batch: Batch, axes: Mapping[str, np.ndarray], count: int) -> np.nd
         """The residual sums of squares at some of the points, and the scale of each."""
         curve = law.unchecked(**values, **{n: p[part, None] for n, p in points.items()})
         with np.errstate(all="ignore"):
-            weight = w * (np.ones_like(curve) if _errors.percent(kind) else curve**2)
-            size = _errors.mean(kind, X / curve, weight) if scale else np.ones(1)
+            size = _errors.factor(kind, X, curve, w) if scale else np.ones(1)
             squares = _errors.squares(kind, X, size[..., None] * curve)
             return np.sum(w * squares, axis=-1), size
 

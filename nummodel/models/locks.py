@@ -333,7 +333,7 @@ def switch_break_even(N, c, Z, S):
 
     with np.errstate(all="ignore"):
         unit = find_root(gain, (0.0, 1.0), args=(N, c, Z, S, spinning), tolerances={"xatol": 1e-15})
-        return np.where(unit.success, unit.x / spinning, 0.0)[()]
+        return np.where(unit.success & (N > c), unit.x / spinning, 0.0)[()]
 
 
 def _seconds(grant: Grant, n: int) -> np.ndarray:

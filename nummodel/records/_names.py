@@ -10,27 +10,30 @@ WORDS = {
     "other": "error errors err sd std stddev stdev stderr spread ci util utilization utilisation "
     "pct percent idle share ratio hit miss misses efficiency fail failed failure failures passed "
     "abort aborts aborted success drop drops dropped loss lost retries retr retransmits timeouts "
-    "clock hz mhz ghz watt watts power energy u q l rho",  # neither load nor throughput
-    "time": "latency latencies lat response rt rtt delay wait waiting sojourn r w",  # of a request
+    "clock hz mhz ghz watt watts power energy joules temp temperature heap gc cost "
+    "overhead slowdown sem u q l rho",  # neither load nor throughput
+    "time": "latency latencies lat response rt rtt delay pause jitter ttft wait waiting sojourn "
+    "r w",  # of a request
     "moment": "when ts date datetime day timestamp stamp epoch start second minute hour min",
     "duration": "t time times duration elapsed wall wallclock real took runtime walltime cputime "
-    "makespan end s sec secs seconds mins minutes hours",  # of a run, whose work is a count
+    "makespan end s sec secs seconds mins minutes hr hours",  # of a run, whose work is a count
     "unit": "ms msec us µs μs usec ns nsec h",  # alone a duration, beside unknown words a time
-    "throughput": "x throughput thruput xput tps qps rps eps fps iops tpm tpmc nopm tph qphh itr "
-    "mips flops mflops gflops tflops bops kbps mbps gbps bandwidth speed speedup goodput rate",
+    "throughput": "x throughput thruput xput tps qps rps eps fps pps mpps iops tpm tpmc nopm tph "
+    "qphh itr mips flops mflops gflops tflops bops kbps mbps gbps bandwidth speed speedup goodput "
+    "rate",
     "run": "id ids run runs rep reps repeat repetition replicate iteration iter trial seed index "
     "idx row line sample samples round attempt uid pid",
     "configuration": "config configuration setting settings variant version release build host "
     "machine name mode branch commit compiler kernel engine",
     "rate or count": "ops",
     "load": "n thread threads client clients user users vu vus vusers connection connections "
-    "processor processors cpus vcpus cores worker workers process processes procs nodes servers "
-    "hosts machines instances concurrency concurrent load population customers sessions terminals "
-    "streams jobs numjobs parallelism iodepth qd",
+    "processor processors cpus vcpus core cores worker workers process processes procs nodes "
+    "servers hosts machines instances concurrency concurrent load population customers sessions "
+    "terminals streams jobs numjobs parallelism iodepth qd",
     "resource": "cpu sys mem memory rss",  # as the first column perhaps the load; no throughput
     "count": "operations req reqs requests tx txn transactions queries msg msgs messages commits "
-    "events records rows tuples items frames iterations hits reads writes inserts updates bytes "
-    "kbytes mbytes gbytes kb mb gb tb kib mib gib tib",
+    "events records rows tuples items frames cycles instructions iterations hits reads writes "
+    "inserts updates bytes kbytes mbytes gbytes kb mb gb tb kib mib gib tib",
     "item": "operation request transaction query message event record byte",  # one of a count
     "number": "num number nr total count completed test experiment",  # "total ops" are no rate
 }
@@ -40,6 +43,13 @@ TIMES = {"time", "moment", "duration", "unit"}
 PARTIAL = {"min", "max", "minimum", "maximum", "best", "worst", "peak", "hits"}
 #: What has one of these words was measured, and is no load.
 MEANS = {"avg", "average", "mean", "median"}
+#: A column with one of these words tells how much runs of a load differ.
+SPREAD = {"sd", "std", "stddev", "stdev", "se", "sem", "stderr", "ci"}
+#: Of these words beside "cpu", one says whose time it is.
+WHOSE = {"user", "client", "server", "process", "system"}
+
+
+CLEAR = ("throughput", "load")
 
 
 @cache
@@ -49,8 +59,9 @@ def kind(name: str) -> str:
     >>> kind("X, per s"), kind("latency_avg_ms"), kind("numClients"), kind("tps_per_client")
     ('throughput', 'time', 'load', 'other')
     """
-    outside = re.sub(r"[(\[].*?[)\]]", " ", name)
-    if outside != name and (sure := kind(outside)) in ("throughput", "load"):
+    outside, inside = re.sub(r"[(\[].*?[)\]]", " ", name), re.findall(r"[(\[](.*?)[)\]]", name)
+    of_time = any({ROLES.get(word) for word in words(unit)} <= TIMES for unit in inside)
+    if inside and not (of_time or "%" in inside) and (sure := kind(outside)) in CLEAR:
         return sure
     said = words(name)
     if not said:
@@ -61,11 +72,13 @@ def kind(name: str) -> str:
     if roles <= TIMES:
         roles |= {ROLES[word] for word in some if word in ROLES}
     if "throughput" not in roles:
-        roles |= {"time" for word in said if re.fullmatch("p[0-9]+|[0-9]+th", word)}
+        roles |= {"time" for word in said if re.fullmatch("[pq][0-9]+|[0-9]+th", word)}
     after = {ROLES.get(next_word) for word, next_word in pairwise(said) if word == "per"}
     if after and "other" not in roles:
         before = {ROLES.get(word) for word in said[: said.index("per")]}
         return "throughput" if after <= TIMES - {"time"} else "time" if before & TIMES else "other"
+    if "resource" in roles and WHOSE & {*said}:
+        return "resource"
     first = next((role for role in WORDS if role in roles), "")
     if first in ("rate or count", "count", "item") and ("number" in roles or "n" in said):
         return "other"
@@ -88,5 +101,5 @@ def words(name: str) -> list[str]:
 
 
 def bare(name: str) -> bool:
-    """Whether a name is "mean" or "max" without a word on what of, which may be times."""
+    """Whether a name is only "mean" or "max" and the like: it may be the mean of times."""
     return not kind(name) and MEANS | PARTIAL >= set(words(name))

@@ -12,7 +12,7 @@ import numpy as np
 from nummodel.arguments import WEIGHTS
 from nummodel.errors import InputError
 from nummodel.records import data
-from nummodel.records._names import MEANS, PARTIAL, ROLES, TIMES, bare, kind, words
+from nummodel.records._names import MEANS, PARTIAL, ROLES, SPREAD, TIMES, bare, kind, words
 from nummodel.records.readers import table
 from nummodel.records.readers.table import Cells, is_number
 
@@ -66,7 +66,8 @@ def read(
     N = _numbers(cells, load, path, "" if x or kind(load) == "load" else "x")
     X = _numbers(cells, result, path, "" if y or kind(result) == "throughput" else "y")
     own = weights if weights in WEIGHTS else table.numbers(cells, weights, path, positive=True)
-    warnings = [*_odd(result, weights), *_pooled(cells, {load, result, weights}, N, path)]
+    guessed = [(load, "load", "x")] * (x is None) + [(result, "throughput", "y")] * (y is None)
+    warnings = [*_odd(guessed, result, weights), *_pooled(cells, {load, result, weights}, N, path)]
     return Points(N, X, own, load, result, tuple(warnings))
 
 
@@ -86,7 +87,8 @@ def _choose(
     elif not results:
         results = [c for c in may_result if _varies(cells, c)]
     if x is None and len(loads) == 1 and not _varies(cells, loads[0]):
-        loads = [*loads, *(c for c in may_load if _varies(cells, c) and c not in results)]
+        varying = {c for c in may_load if _varies(cells, c)} - {*results}
+        loads = [*loads, *(c for c in may_load if c in varying)]
     loads, results = loads or may_load, _preferred(results, names)
     if doubt := _doubt(cells, names, loads, results):
         raise InputError(f"{path}: {doubt}, as in: {_command(loads, results, names, path)}")
@@ -120,9 +122,16 @@ def _numbers(cells: Cells, column: str, path: Path, guessed: str) -> np.ndarray:
         raise InputError(f"{error}{hint}") from None
 
 
-def _odd(result: str, weights: str) -> list[str]:
-    """Warnings of columns that were named by the user, and whose names say something else."""
-    warnings = []
+def _odd(guessed: list[tuple[str, str, str]], result: str, weights: str) -> list[str]:
+    """Warnings of columns whose names say something else than what they are taken for, or nothing.
+    What was not named by the user was `guessed`: the column, what it is taken for, and the option.
+    """
+    warnings = [
+        f"{name} is taken for the {what}, though its name does not say so; if another column is "
+        f"the {what}, name it by --{option}"
+        for name, what, option in guessed
+        if kind(name) in UNCLEAR
+    ]
     if kind(result) in (*TIMES, "run"):
         what = "number" if kind(result) == "run" else "time"
         warnings.append(f"{result} is a {what} by its name, and a throughput is work over time")
@@ -179,9 +188,14 @@ def _varies(cells: Cells, column: str) -> bool:
 
 
 def _named(cells: Cells, names: list[str], letter: str, *wanted: str) -> list[str]:
-    """The columns of these kinds; if some vary, only these, and if the letter names some, these."""
+    """The columns of these kinds; if some vary, only these, and if the letter names some, these.
+    Beside a standard error, N may be the number of runs, and does not have the preference.
+    """
     columns = [c for c in names if kind(c) in wanted]
     columns = [c for c in columns if _varies(cells, c)] or columns
+    columns = [c for c in columns if not PARTIAL & set(words(c))] or columns
+    if letter == "N" and any(SPREAD & set(words(c)) for c in names):
+        return columns
     called = [c for c in columns if c.startswith(letter) and words(c)[0] == letter.lower()]
     return called or columns
 
@@ -195,11 +209,12 @@ def _doubt(cells: Cells, names: list[str], loads: list[str], results: list[str])
     if result == "count" or (result == "rate or count" and "duration" in kinds):
         expected = "expected a rate, or if all runs took the same time, this count named by --y"
         return f"{results[0]} may be a count, and a throughput is work over time, {expected}"
-    guessed = [c for c in names if c in (*loads, *results) and (kind(c) in UNCLEAR or c == "x")]
-    if loads and results and set(guessed) == {*loads, *results}:
+    meant = {*loads, *results}
+    guessed = [c for c in names if c in meant and (kind(c) in UNCLEAR or c == "x")]
+    if loads and results and set(guessed) == meant:
         what, candidates = "load or the throughput", guessed
     elif result == "":  # as "score" beside "clock rate"
-        candidates = [c for c in names if c in results or "throughput" in map(ROLES.get, words(c))]
+        candidates = [c for c in names if c in meant - {*loads} or _tells_rate(c)]
     if len(candidates) > 1:
         doubt = f"{_listed(candidates)} may be the {what}"
     elif not candidates:
@@ -213,9 +228,13 @@ def _doubt(cells: Cells, names: list[str], loads: list[str], results: list[str])
     return f"{doubt}, expected the load named by --x and the throughput by --y"
 
 
+def _tells_rate(name: str) -> bool:
+    return "throughput" in map(ROLES.get, words(name))
+
+
 def _command(loads: list[str], results: list[str], names: list[str], path: str | Path) -> str:
     """The command that names likely columns, or COLUMN."""
-    others = [c for k in ("resource", "count") for c in names if kind(c) == k and c not in results]
+    others = [c for k in ("resource", "count") for c in names if kind(c) == k and c != results[:1]]
     load = next((c for c in [*loads, *others] if not bare(c)), "COLUMN")
     result = next((c for c in results if c != load and not bare(c)), "COLUMN")
     file, load, result = (shlex.quote(str(part)) for part in (path, load, result))

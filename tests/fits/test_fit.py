@@ -176,13 +176,28 @@ def test_relative_weights_of_small_errors_are_those_of_one_over_the_square():
 
 def test_gamma_deviance_of_one_station_is_that_of_mpmath():
     """2 (u - 1 - ln u), also where u - 1 is so small that floats lose it."""
-    for e in (1e-14, -1e-9, 1e-4, 0.0999, -0.0999, 0.1001, -0.1001, 3.0, -0.999):
+    for e in (1e-14, -1e-9, 1e-4, 0.0999, -0.0999, 0.1001, -0.1001, 3.0, 1e-20 - 1):
+        u = 1e-20 if e == -1 else 1 + e
         with mpmath.workdps(60):
-            u = mpmath.mpf(1 + e)
-            expected = float(2 * (u - 1 - mpmath.log(u)))
-        assert _errors.squares("relative", np.array([1 + e]), np.ones(1)) == pytest.approx(
+            expected = float(2 * (mpmath.mpf(u) - 1 - mpmath.log(u)))
+        assert _errors.squares("relative", np.array([u]), np.ones(1)) == pytest.approx(
             expected, rel=1e-13
         )
+
+
+@pytest.mark.parametrize("weights", ["absolute", "given"])
+def test_a_law_may_be_zero_at_a_measured_load(weights):
+    """A line through (1, 0), by the textbook's formula."""
+
+    @formula("X")
+    def beyond_the_first(N, X1):
+        return X1 * (N - 1)
+
+    X = np.array([0.5, 9, 31, 70, 152])
+    w = np.array([1.0, 2, 1, 3, 1]) if weights == "given" else np.ones(5)
+    result = fit(beyond_the_first, {"N": N7[:5], "X": X}, w if weights == "given" else weights)
+    slope = w @ ((N7[:5] - 1) * X) / (w @ (N7[:5] - 1) ** 2)
+    assert result.estimate["X1"] == pytest.approx(slope, rel=1e-12)
 
 
 def test_zvm_estimates_of_the_design():

@@ -240,6 +240,7 @@ def test_break_even():
     assert sleeping == pytest.approx(locks.solve(lambda n: 1.0, 8, 10.0).X)
     # Where all the threads have a processor, sleeping costs and gains nothing.
     assert locks.switch_break_even(8, 8, 10.0, 1.0) == pytest.approx(0, abs=1e-9)
+    assert (locks.switch_break_even(1, [1, 2, 8], [0.0, 1.0, 10.0], 1.0) == 0).all()
 
 
 def test_fewest_shards_is_the_fewest():
