@@ -3,9 +3,9 @@
 `make attack` (SEED=2026) does all of it, in some hours, and writes `benchmarks/ATTACK.md`; with
 `--share 0.001` a thousandth, and `--part fit` one part alone, printed. Wrong is a traceback, an
 exit code that is not 0, 1 or 2 (130 after a signal), a refusal of several lines, more than 1 GiB, a
-call in this process that takes more than 20 s of processor time or 60 s of the clock, a report that
-takes more than 20 s longer than plain Jupyter needs for the same notebooks, a formula that takes
-more than 2 s of processor time, and whatever is lost without a word.
+call in this process that takes more than 20 s of processor time (of the clock, if it mostly waits),
+a report that takes more than 20 s longer than plain Jupyter needs for the same notebooks, a formula
+that takes more than 2 s of processor time, and whatever is lost without a word.
 """
 
 import argparse
@@ -27,7 +27,7 @@ from unittest import mock
 import nbformat
 import numpy as np
 import psutil
-from attacker import WORDS, Attack  # which makes the folder of tests known as well
+from attacker import WORDS, Attack  # it adds the folder of tests to sys.path, for `limited`
 from limited import Hang
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -87,7 +87,7 @@ class Attack:
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
         seconds, clock = sum(os.times()[:4]) - start, time.perf_counter() - began
-        if seconds < clock / 4:  # it did not compute, and did not only share the processors
+        if seconds < clock / 4:  # it waited, for more than for a processor
             seconds = clock
         found, told = (self._text(stream) for stream in (out, err))
         self.judge(" ".join(arguments), code, found, told, seconds)

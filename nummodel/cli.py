@@ -159,7 +159,8 @@ def list_(what) -> None:
     "--weights",
     default="absolute",
     metavar="absolute|relative|log|COLUMN",
-    help="Errors of the same size, in proportion to the curve, of ln X; or a column of weights.",
+    help="Errors are of one size (absolute) or in proportion to the curve (relative, log: the mean "
+    "or the median of measurements); or a column of weights of squared residuals.",
 )
 @click.option("--holdout", metavar="'N>24'", help="Predict these points instead of fitting them.")
 @option("--level", default=0.95, type=SHARE, help="Level of all intervals.")

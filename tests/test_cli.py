@@ -323,6 +323,7 @@ def test_a_count_is_a_throughput_only_where_the_user_says_so(tmp_path, load, cou
         ("threads,Average", "threads", "COLUMN"),
         ("threads,max", "threads", "COLUMN"),
         ("x,foo", "foo", "x"),
+        ("date,requests", "COLUMN", "requests"),
         ("p,T,run", "p", "COLUMN"),
         ("uid,c,transactions", "c", "transactions"),
         ("users,hits,run", "users", "hits"),
@@ -980,17 +981,16 @@ def test_a_load_of_1e30_has_an_answer(tmp_path, swapped):
 @pytest.mark.parametrize(
     "options, told",
     [
-        (("--y", "p99_ms"), "p99_ms is a time by its name"),
-        (("--y", "run"), "run is a number by its name"),
+        (("--y", "p99_ms"), "'p99_ms' is a time by its name"),
+        (("--y", "run"), "'run' numbers the runs by its name"),
         (("--y", "tps", "--weights", "stddev"), "for a standard error s they are 1/s^2"),
+        (("--y", "tps", "--weights", "run"), None),  # how many runs each row is the mean of
         (("--y", "tps", "--weights", "w"), None),
         (("--y", "tps"), None),
     ],
 )
 def test_columns_that_the_user_names_may_look_odd(tmp_path, options, told):
-    rows = [f"{n},{i},{9 * n},{3 + n},{i + 1},{i + 2}" for i, n in enumerate((1, 2, 4, 8, 16))]
-    path = write(
-        tmp_path, "\n".join(["threads,run,tps,p99_ms,stddev,w", *rows]).replace(",0,", ",5,")
-    )
+    rows = [f"{n},{i},{9 * n},{3 + n},{i + 1},{i + 2}" for i, n in enumerate((1, 2, 4, 8, 16), 1)]
+    path = write(tmp_path, "\n".join(["threads,run,tps,p99_ms,stddev,w", *rows]))
     warned = [w for w in result("fit", path, *options)["warnings"] if "name" in w or "1/s^2" in w]
     assert [told in w for w in warned] == [True] * bool(told), warned

@@ -10,7 +10,7 @@
 
 import numpy as np
 
-#: The share of a float by which some operations with it may be wrong, as each of them rounds.
+#: The relative error that the rounding of a few operations on floats may leave.
 ROUNDING = 2.0**-48
 
 
@@ -44,13 +44,13 @@ def slope(kind: str, X: np.ndarray, curve: np.ndarray) -> np.ndarray:
 
 def factor(kind: str, X: np.ndarray, curve: np.ndarray, weight: np.ndarray) -> np.ndarray:
     """The factor of the curve that makes the sum of the squares along the last axis least."""
+    if not percent(kind):
+        return np.sum(weight * curve * X, axis=-1) / np.sum(weight * curve**2, axis=-1)
+    ratio = X / curve
+    weight = np.broadcast_to(weight, ratio.shape)
     if kind == "log":
-        weight = np.broadcast_to(weight, np.broadcast_shapes(X.shape, curve.shape))
-        return np.exp(np.average(np.log(X / curve), axis=-1, weights=weight))
-    if kind == "relative":
-        weight = np.broadcast_to(weight, np.broadcast_shapes(X.shape, curve.shape))
-        return np.average(X / curve, axis=-1, weights=weight)
-    return np.sum(weight * curve * X, axis=-1) / np.sum(weight * curve**2, axis=-1)
+        return np.exp(np.average(np.log(ratio), axis=-1, weights=weight))
+    return np.average(ratio, axis=-1, weights=weight)
 
 
 def rounding(kind: str, X: np.ndarray) -> np.ndarray:

@@ -7,11 +7,11 @@ from itertools import pairwise
 #: The roles of the words in a column's name. If they have several, the first of this list decides,
 #: but for what `kind` says of "per", percentiles, brackets and single letters.
 WORDS = {
-    "other": "error errors err sd std stddev stdev stderr spread ci util utilization utilisation "
-    "pct percent idle share ratio hit miss misses efficiency fail failed failure failures passed "
-    "abort aborts aborted success drop drops dropped loss lost retries retr retransmits timeouts "
-    "clock hz mhz ghz watt watts power energy joules temp temperature heap gc cost "
-    "overhead slowdown sem u q l rho",  # neither load nor throughput
+    "other": "error errors err sd std stddev stdev se sem stderr sigma spread ci util utilization "
+    "utilisation pct percent idle share ratio hit miss misses efficiency fail failed failure "
+    "failures passed abort aborts aborted success drop drops dropped loss lost retries retr "
+    "retransmits timeouts clock hz mhz ghz watt watts power energy joules temp temperature u q l "
+    "rho",  # neither load nor throughput
     "time": "latency latencies lat response rt rtt delay pause jitter ttft wait waiting sojourn "
     "r w",  # of a request
     "moment": "when ts date datetime day timestamp stamp epoch start second minute hour min",
@@ -35,6 +35,7 @@ WORDS = {
     "events records rows tuples items frames cycles instructions iterations hits reads writes "
     "inserts updates bytes kbytes mbytes gbytes kb mb gb tb kib mib gib tib",
     "item": "operation request transaction query message event record byte",  # one of a count
+    "measured": "gc heap cost overhead slowdown",  # where no word says more
     "number": "num number nr total count completed test experiment",  # "total ops" are no rate
 }
 ROLES = {word: role for role, words in WORDS.items() for word in words.split()}
@@ -44,8 +45,10 @@ PARTIAL = {"min", "max", "minimum", "maximum", "best", "worst", "peak", "hits"}
 #: What has one of these words was measured, and is no load.
 MEANS = {"avg", "average", "mean", "median"}
 #: A column with one of these words tells how much runs of a load differ.
-SPREAD = {"sd", "std", "stddev", "stdev", "se", "sem", "stderr", "ci"}
-#: Of these words beside "cpu", one says whose time it is.
+SPREAD = {*"error errors err sd std stddev stdev se sem stderr sigma spread ci".split()}
+#: The words of a unit of time.
+SECONDS = {*"ms msec us µs μs usec ns nsec s sec secs seconds mins minutes h hr hours".split()}
+#: Beside "cpu" or "rss" these words say whose time or memory it is.
 WHOSE = {"user", "client", "server", "process", "system"}
 
 
@@ -60,8 +63,9 @@ def kind(name: str) -> str:
     ('throughput', 'time', 'load', 'other')
     """
     outside, inside = re.sub(r"[(\[].*?[)\]]", " ", name), re.findall(r"[(\[](.*?)[)\]]", name)
-    of_time = any({ROLES.get(word) for word in words(unit)} <= TIMES for unit in inside)
-    if inside and not (of_time or "%" in inside) and (sure := kind(outside)) in CLEAR:
+    units = [words(unit) for unit in inside]
+    other_unit = any({*unit} <= SECONDS or unit[0] in ("pct", "percent") for unit in units if unit)
+    if inside and not other_unit and (sure := kind(outside)) in CLEAR:
         return sure
     said = words(name)
     if not said:
@@ -77,14 +81,19 @@ def kind(name: str) -> str:
     if after and "other" not in roles:
         before = {ROLES.get(word) for word in said[: said.index("per")]}
         return "throughput" if after <= TIMES - {"time"} else "time" if before & TIMES else "other"
-    if "resource" in roles and WHOSE & {*said}:
+    if {"cpu", "rss"} & {*said} and WHOSE & {*said} and "throughput" not in roles:
         return "resource"
     first = next((role for role in WORDS if role in roles), "")
     if first in ("rate or count", "count", "item") and ("number" in roles or "n" in said):
         return "other"
     alone = all(ROLES.get(word) in ("unit", "run", "number") for word in some)
     number = "run" if {"nr", "test", "experiment"} & set(said) else "count"
-    means = {"item": "count", "unit": "duration" if alone else "time", "number": alone * number}
+    means = {
+        "item": "count",
+        "measured": "other",
+        "unit": "duration" if alone else "time",
+        "number": alone * number,
+    }
     return means.get(first, first)
 
 

@@ -123,19 +123,20 @@ def _numbers(cells: Cells, column: str, path: Path, guessed: str) -> np.ndarray:
 
 
 def _odd(guessed: list[tuple[str, str, str]], result: str, weights: str) -> list[str]:
-    """Warnings of columns whose names say something else than what they are taken for, or nothing.
-    What was not named by the user was `guessed`: the column, what it is taken for, and the option.
+    """Warnings of columns whose names do not say what the columns are taken for. `guessed` has
+    those that the user did not name: the column, what it is taken for, and the option.
     """
+    by_letter = {name.lower() for name, *_ in guessed} == {"x", "y"}
     warnings = [
         f"{name} is taken for the {what}, though its name does not say so; if another column is "
         f"the {what}, name it by --{option}"
         for name, what, option in guessed
-        if kind(name) in UNCLEAR
+        if kind(name) in UNCLEAR and not by_letter
     ]
     if kind(result) in (*TIMES, "run"):
-        what = "number" if kind(result) == "run" else "time"
-        warnings.append(f"{result} is a {what} by its name, and a throughput is work over time")
-    if weights not in WEIGHTS and kind(weights) in ("other", "run"):
+        what = "numbers the runs" if kind(result) == "run" else "is a time"
+        warnings.append(f"{result!r} {what} by its name, and a throughput is work over time")
+    if weights not in WEIGHTS and SPREAD & set(words(weights)):
         warnings.append(
             f"weights multiply squared residuals; for a standard error s they are 1/s^2, and "
             f"{weights} is used as it is"
@@ -214,7 +215,7 @@ def _doubt(cells: Cells, names: list[str], loads: list[str], results: list[str])
     if loads and results and set(guessed) == meant:
         what, candidates = "load or the throughput", guessed
     elif result == "":  # as "score" beside "clock rate"
-        candidates = [c for c in names if c in meant - {*loads} or _tells_rate(c)]
+        candidates = [c for c in names if c == results[0] or _tells_rate(c)]
     if len(candidates) > 1:
         doubt = f"{_listed(candidates)} may be the {what}"
     elif not candidates:
@@ -234,7 +235,9 @@ def _tells_rate(name: str) -> bool:
 
 def _command(loads: list[str], results: list[str], names: list[str], path: str | Path) -> str:
     """The command that names likely columns, or COLUMN."""
-    others = [c for k in ("resource", "count") for c in names if kind(c) == k and c != results[:1]]
+    others = [
+        c for k in ("resource", "count") for c in names if kind(c) == k and c not in results[:1]
+    ]
     load = next((c for c in [*loads, *others] if not bare(c)), "COLUMN")
     result = next((c for c in results if c != load and not bare(c)), "COLUMN")
     file, load, result = (shlex.quote(str(part)) for part in (path, load, result))
