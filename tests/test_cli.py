@@ -270,7 +270,7 @@ def test_columns_that_are_not_clear_are_refused_with_the_command_that_names_them
 
 
 def proposed(message):
-    """The command that a refusal tells, without the name of the program."""
+    """The arguments of the command that a refusal proposes."""
     return shlex.split(re.search(r"as in: nummodel (.*) \(in a report", message)[1])
 
 

@@ -49,7 +49,8 @@ class Problem:
     @cached_property
     def folded(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
         """The different loads, the mean result and the weight of each, and the weighted squares of
-        the measurements around these means. A curve adds the squares of the means to that sum.
+        the measurements around these means. The squares around a curve are this sum, and those of
+        the means around the curve.
         """
         N, place = np.unique(self.N, return_inverse=True)
         if 2 * len(N) > len(self.N) or any(map(np.ndim, self.known.values())):

@@ -52,8 +52,8 @@ def answer(fit: Fit, x: str = "N", y: str = "X", level: float = 0.95) -> str:
 
 
 def remarks(fit: Fit, level: float = 0.95) -> list[str]:
-    """Sentences about bounds, superlinear points, and estimates that the data do not determine or
-    that trade off.
+    """Sentences about a fit: which estimates are on a bound, which ones the data do not determine,
+    which pairs of errors nearly cancel, and whether points are superlinear.
     """
     sentences = []
     if fit.dof == 0:

@@ -4,10 +4,12 @@ import re
 from functools import cache
 from itertools import pairwise
 
+#: Words that tell how much runs of one load differ.
+DEVIATION = "error errors err sd std stddev stdev se sem stderr sigma spread ci"
 #: The roles of the words in a column's name. If they have several, the first of this list decides,
 #: but for what `kind` says of "per", percentiles, brackets and single letters.
 WORDS = {
-    "other": "error errors err sd std stddev stdev se sem stderr sigma spread ci util utilization "
+    "other": f"{DEVIATION} util utilization "
     "utilisation pct percent idle share ratio hit miss misses efficiency fail failed failure "
     "failures passed abort aborts aborted success drop drops dropped loss lost retries retr "
     "retransmits timeouts clock hz mhz ghz watt watts power energy joules temp temperature u q l "
@@ -44,8 +46,7 @@ TIMES = {"time", "moment", "duration", "unit"}
 PARTIAL = {"min", "max", "minimum", "maximum", "best", "worst", "peak", "hits"}
 #: What has one of these words was measured, and is no load.
 MEANS = {"avg", "average", "mean", "median"}
-#: A column with one of these words tells how much runs of a load differ.
-SPREAD = {*"error errors err sd std stddev stdev se sem stderr sigma spread ci".split()}
+SPREAD = {*DEVIATION.split()}
 #: The words of a unit of time.
 SECONDS = {*"ms msec us µs μs usec ns nsec s sec secs seconds mins minutes h hr hours".split()}
 #: Beside "cpu" or "rss" these words say whose time or memory it is.
