@@ -14,6 +14,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 
 @dataclass(eq=False, slots=True)
 class Jet:
@@ -43,7 +45,7 @@ class Jet:
         for i, a in self.first.items():
             for j, b in self.first.items():
                 if i >= j:
-                    _add(second, (i, j), bend * a * b)
+                    _add(second, (i, j), bend * (a * b))  # of the load alone, often
         return Jet(value, first, second)
 
     def _scaled(self, by: Any) -> "Jet":
@@ -68,20 +70,28 @@ class Jet:
         second = dict(product.second)
         for i, a in self.first.items():
             for j, b in other.first.items():
-                _add(second, (max(i, j), min(i, j)), a * b * (2.0 if i == j else 1.0))
+                _add(second, (max(i, j), min(i, j)), 2.0 * a * b if i == j else a * b)
         return Jet(left.value, product.first, second)
 
-    def __pow__(self, power: float) -> "Jet":
+    def __pow__(self, power: Any) -> "Jet":
         if isinstance(power, Jet):
-            return NotImplemented
-        if power == 1:  # whose bend would be 0 times infinity at 0
+            inverse = 1.0 / self.value
+            exponent = power * self._chain(np.log(self.value), inverse, -inverse * inverse)
+            value = self.value**power.value
+            return exponent._chain(value, value, value)
+        if np.ndim(power) == 0 and power == 1:  # whose bend would be 0 times infinity at 0
             return self
         slope, bend = power * self.value ** (power - 1), power * (power - 1)
         return self._chain(self.value**power, slope, bend * self.value ** (power - 2))
 
+    def __rpow__(self, base: Any) -> "Jet":
+        value, log = base**self.value, np.log(base)
+        return self._chain(value, log * value, log * log * value)
+
     def _reciprocal(self) -> "Jet":
         value = 1.0 / self.value
-        return self._chain(value, -value * value, 2.0 * value**3)
+        square = value * value
+        return self._chain(value, -square, 2.0 * square * value)
 
     def __neg__(self) -> "Jet":
         return self._scaled(-1.0)

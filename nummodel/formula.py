@@ -17,9 +17,10 @@ from typing import Any
 
 import numpy as np
 
+from nummodel import _differences
 from nummodel._jets import Jet
 from nummodel.arguments import a_figure, aligned, numbers
-from nummodel.nomenclature import quantity
+from nummodel.nomenclature import Quantity, quantity
 
 
 class Formula:
@@ -41,23 +42,38 @@ class Formula:
         law: Callable,
         quantities: Iterable[str] | None = None,
         valid: Callable[[dict], dict] | None = None,
+        meanings: Mapping[str, Quantity] | None = None,
     ):
         update_wrapper(self, law)  # name, docstring and signature stay the law's
         self.result = result
         self.quantities = tuple(signature(law).parameters if quantities is None else quantities)
+        self.own = dict(meanings or {})  # meanings that the nomenclature does not have
         for name in (result, *self.quantities):
-            quantity(name)  # an unknown name is an error at import
+            self.meaning(name)  # an unknown name is an error at import
         arguments = [Parameter(n, Parameter.POSITIONAL_OR_KEYWORD) for n in self.quantities]
         self.__signature__ = Signature(arguments)
         self.body = law
         self._valid = valid
 
+    def meaning(self, name: str) -> Quantity:
+        """What a name stands for in this law: its own meaning, or that of the nomenclature. Raises
+        NameError for a name that neither has.
+        """
+        return self.own.get(name) or quantity(name)
+
+    def range_of(self, name: str) -> tuple[float, float]:
+        """The lowest and the highest value that make sense."""
+        return self.meaning(name)[3:]
+
     @cached_property
     def symbols(self) -> dict:
-        """SymPy symbols by name, all of them positive."""
+        """SymPy symbols by name: positive, or real where negative values make sense."""
         import sympy as sp
 
-        return {name: sp.Symbol(name, positive=True) for name in self.quantities}
+        return {
+            name: sp.Symbol(name, **{"positive" if self.range_of(name)[0] >= 0 else "real": True})
+            for name in self.quantities
+        }
 
     @cached_property
     def expr(self):
@@ -80,13 +96,38 @@ class Formula:
         numbers = [jet.value, *jet.first.values(), *jet.second.values()]
         return all(isinstance(number, float) for number in numbers)
 
-    def _somewhere(self, share: float) -> dict[str, np.float64]:
-        """Values inside the ranges of all quantities, at different places; a load is above 1."""
-        ends = {n: (1.0, np.inf) if n == "N" else quantity(n)[3:] for n in self.quantities}
+    @cached_property
+    def _symbolic(self) -> bool:
+        """Whether SymPy can follow the body."""
+        try:
+            return bool(self.expr.free_symbols <= set(self.symbols.values()))
+        except Exception:  # loops, comparisons, functions of NumPy: of any kind
+            return False
+
+    @property
+    def algebraic(self) -> bool:
+        """Whether the law is arithmetic that SymPy can follow, so at any load as quick as at 1."""
+        return self._plain or self._symbolic
+
+    @cached_property
+    def _called(self) -> Callable:
+        """The body for arrays: element by element, if it does not do that by itself."""
+        return _differences.elementwise(self.body, self._somewhere(0.3), self._somewhere(0.4, 40))
+
+    def _somewhere(self, share: float, load: float = 1.0) -> dict[str, np.float64]:
+        """Values inside the ranges of all quantities, at different places. N, and a load that the
+        nomenclature does not have, is above `load`.
+        """
+        ends = {n: self.range_of(n) for n in self.quantities}
+        loads = [n for n in ends if n == "N"] or [n for n in self.quantities[:1] if n in self.own]
+        ends |= dict.fromkeys(loads, (load, np.inf))
         places = [share * (1 + i / len(ends)) for i in range(len(ends))]
+        lows = {
+            n: low if low > -np.inf else min(high - 1.0, 0.0) for n, (low, high) in ends.items()
+        }
         return {
-            n: np.float64(low + min(high - low, 1.0) * place)
-            for (n, (low, high)), place in zip(ends.items(), places, strict=True)
+            n: np.float64(lows[n] + min(ends[n][1] - lows[n], 1.0) * place)
+            for n, place in zip(ends, places, strict=True)
         }
 
     def __call__(self, *args, **kwargs):
@@ -97,7 +138,7 @@ class Formula:
             return self.unchecked(**values)
         values = self._valid(values)
         value = self.unchecked(**values)
-        a_figure(self.__name__, np.asarray(value), values, *quantity(self.result)[3:])
+        a_figure(self.__name__, np.asarray(value), values, *self.range_of(self.result))
         return value
 
     def unchecked(self, **values):
@@ -131,6 +172,8 @@ class Formula:
         each name up to it follow.
         """
         pairs = [(i, j) for i in range(len(names)) for j in range(i + 1)] if second else []
+        if not self.algebraic:
+            return _differences.jet(self._called, names, pairs, [self.range_of(n) for n in names])
         if not self._plain:
             import sympy as sp
 
@@ -170,7 +213,13 @@ class Formula:
 
     @classmethod
     def made(
-        cls, result: str, body: Callable, quantities: Iterable[str], name: str, meaning: str
+        cls,
+        result: str,
+        body: Callable,
+        quantities: Iterable[str],
+        name: str,
+        meaning: str,
+        meanings: Mapping[str, Quantity] | None = None,
     ) -> "Formula":
         """The formula of a `body` that takes its quantities by keyword only."""
 
@@ -179,21 +228,24 @@ class Formula:
 
         law.__name__ = law.__qualname__ = name
         law.__doc__ = meaning
-        return cls(result, law, quantities)
+        return cls(result, law, quantities, meanings=meanings)
 
     @classmethod
-    def of(cls, result: str, expr, quantities: Iterable[str], name: str, meaning: str) -> "Formula":
+    def of(
+        cls, result: str, expr, quantities: Iterable[str], name: str, meaning: str, meanings=None
+    ) -> "Formula":
         """The formula of `result` that is `expr`, a SymPy expression of `quantities`."""
 
         def body(**values):
             return expr.subs({symbol: values[symbol.name] for symbol in expr.free_symbols})
 
-        return cls.made(result, body, quantities, name, meaning)
+        return cls.made(result, body, quantities, name, meaning, meanings)
 
     def derived(self, result: str, expr, name: str, meaning: str) -> "Formula":
         """The formula of `result` that is `expr`, of those of this law's quantities that it has."""
         names = {symbol.name for symbol in expr.free_symbols}
-        return Formula.of(result, expr, [n for n in self.quantities if n in names], name, meaning)
+        kept = [n for n in self.quantities if n in names]
+        return Formula.of(result, expr, kept, name, meaning, self.own)
 
     def solved_for(self, name: str, meaning: str) -> "Formula":
         """This law solved for `name`, a function of its other quantities and of its result.
@@ -216,18 +268,24 @@ class Formula:
             return roots[0]
 
         quantities = [n for n in (*self.quantities, self.result) if n != name]
-        inverse = Formula.made(name, body, quantities, f"{self.__name__}_{name}", meaning)
+        called = f"{self.__name__}_{name}"
+        inverse = Formula.made(name, body, quantities, called, meaning, self.own)
         inverse._valid = self._valid
         return inverse
+
+    def starts(self, free, known, X) -> dict[str, np.ndarray]:
+        """Points from which a search may begin, if the law knows better ones than a mesh."""
+        return {}
 
     @cache  # noqa: B019
     def is_scale(self, name: str) -> bool:
         """Whether the law is `name` times a function of the other quantities."""
-        if self._plain:  # a scale that is twice as large makes a result that is twice as large
-            points = [self._somewhere(share) for share in (0.2, 0.45)]
+        if self._plain or not self._symbolic:  # twice the scale makes twice the result
+            points = [self._somewhere(0.2), self._somewhere(0.45), self._somewhere(0.3, 40)]
+            call = self.body if self._plain else self._called
             with np.errstate(all="ignore"):
-                once = [self.body(**at) for at in points]
-                twice = [self.body(**at | {name: 2 * at[name]}) for at in points]
+                once = [float(call(**at)) for at in points]
+                twice = [float(call(**at | {name: 2 * at[name]})) for at in points]
             return bool(np.allclose(twice, np.multiply(2, once), rtol=1e-12, atol=0))
         symbol = self.symbols[name]
         return not self.expr.diff(symbol).has(symbol) and self.expr.subs(symbol, 0) == 0
@@ -237,15 +295,16 @@ class Formula:
         """The law as LaTeX, without dollar signs."""
         import sympy as sp
 
-        names = {symbol: quantity(n).latex for n, symbol in self.symbols.items()}
-        return f"{quantity(self.result).latex} = {sp.latex(self.expr, symbol_names=names)}"
+        names = {symbol: self.meaning(n).latex for n, symbol in self.symbols.items()}
+        return f"{self.meaning(self.result).latex} = {sp.latex(self.expr, symbol_names=names)}"
 
     def _repr_markdown_(self) -> str:
         """In a notebook: the law, what it says, and what its quantities mean."""
-        rows = [f"$$\n{self.latex}\n$$", (self.__doc__ or "").partition("\n\n")[0]]
+        rows = [f"$$\n{self.latex}\n$$"] if self._symbolic else []
+        rows += [(self.__doc__ or "").partition("\n\n")[0]]
         rows += ["", "| | meaning | unit | range |", "|---|---|---|---|"]
         for name in (self.result, *self.quantities):
-            latex, unit, meaning, low, high = quantity(name)
+            latex, unit, meaning, low, high = self.meaning(name)
             unit = "" if unit == "-" else unit
             rows.append(f"| ${latex}$ | {meaning} | {unit} | {low:g} to {high:g} |")
         return "\n".join(rows).replace("to inf", "or more")

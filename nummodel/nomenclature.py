@@ -139,14 +139,14 @@ def range_of(name: str) -> str:
     return f" of at least {low:g}" + (f" and at most {high:g}" if high < inf else "")
 
 
-def label(name: str) -> str:
-    """Axis or slider label: meaning, symbol and unit.
+def label(name: str, own: Quantity | None = None) -> str:
+    """Axis or slider label: meaning, symbol and unit; of the nomenclature, or its own.
 
     >>> print(label("R"))
     response time, waiting included $R$ [s]
     """
-    latex, unit, meaning, *_ = quantity(name)
-    return f"{meaning} ${latex}$" + (f" [{unit}]" if unit != "-" else "")
+    latex, unit, meaning, *_ = own or quantity(name)
+    return f"{meaning} ${latex}$".strip() + (f" [{unit}]" if unit != "-" else "")
 
 
 #: Units in which a person writes seconds, the largest first.

@@ -76,6 +76,8 @@ def _of_a_law(derive: Callable) -> Callable[[Formula], Any]:
             raise ValueError(f"law is {law!r}, expected a Formula, such as those of LAWS")
         if "N" not in law.symbols:
             raise ValueError(f"{law.__name__} has no N")
+        if not law.algebraic:
+            raise ValueError(f"{law.__name__} is no algebra, so it has no {derive.__name__}")
         return once(law)
 
     return checked

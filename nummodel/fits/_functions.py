@@ -1,0 +1,125 @@
+"""Any Python function as a law: its arguments are quantities, the first of them the load."""
+
+from collections.abc import Callable, Iterable, Mapping
+from copy import copy
+from functools import lru_cache
+from inspect import Parameter, signature
+from math import inf
+from typing import Any
+
+from numpy import vectorize
+
+from nummodel.formula import Formula
+from nummodel.nomenclature import Quantity
+
+Bounds = Mapping[str, tuple[float, float]]
+
+
+class Function(Formula):
+    """A law that a Python function computes. Algebra keeps away from it: an expression of a loop
+    may be too long.
+    """
+
+    _symbolic = False
+
+    @property
+    def slow(self) -> bool:
+        """Whether it takes one number at a time, and no arrays."""
+        return isinstance(self._called, vectorize)
+
+    @property
+    def most(self) -> int:
+        """Points of a mesh on which the function is tried, at most."""
+        return 2_000 if self.slow else 20_000
+
+
+def law_of(
+    model: Formula | Callable,
+    columns: Iterable[str],
+    known: Iterable[str] = (),
+    bounds: Bounds | None = None,
+    units: Mapping[str, str] | None = None,
+    labels: Mapping[str, str] | None = None,
+) -> Formula:
+    """The model as a law. The result of a function is X, or the only column that is no argument.
+
+    An argument of a function may have any value, if `bounds` has no (lowest, highest) for it; an
+    argument with a default keeps this value, unless it is a column, `known` or has bounds. A
+    formula keeps what it says of its quantities, but for what is given here. Raises ValueError for
+    what is no function of named arguments, if the result is not clear, and for a name that the
+    model does not have.
+    """
+    ranges, unit_of, label_of = dict(bounds or {}), dict(units or {}), dict(labels or {})
+    if isinstance(model, Formula):
+        if not (ranges or unit_of or label_of):
+            return model
+        names, result, before = model.quantities, model.result, model.meaning
+    else:
+        names = _arguments(model, {*columns, *known, *ranges})
+        results = [c for c in columns if c not in names]
+        results = ["X"] if "X" in results else results
+        if len(results) != 1:
+            found = ", ".join(results) or "no column"
+            raise ValueError(f"fit: {found} may be the result of the model, expected one, or X")
+        (result,) = results
+
+        def before(name: str) -> Quantity:
+            symbol = name.replace("_", r"\_")
+            return Quantity(rf"\mathrm{{{symbol}}}", "-", "", -inf, inf)
+
+    meanings = []
+    for name in (result, *names):
+        latex, unit, meaning, low, high = before(name)
+        ends = ranges.pop(name, (low, high))
+        try:
+            low, high = map(float, ends)
+            good = low < high
+        except (TypeError, ValueError):
+            good = False
+        if not good:
+            raise ValueError(f"fit: bounds of {name} are {ends!r}, expected (lowest, highest)")
+        unit, meaning = unit_of.pop(name, unit), label_of.pop(name, meaning)
+        meanings.append((name, Quantity(latex, unit, meaning, low, high)))
+    for name in (*ranges, *unit_of, *label_of):
+        expected = ", ".join(names)
+        raise ValueError(f"fit: {name} is no quantity of the model, expected one of: {expected}")
+    if isinstance(model, Formula):
+        return _told(model, tuple(meanings))
+    # A bound method has a hash, whether its object has one or not.
+    body = model if hasattr(model, "__name__") else model.__call__  # type: ignore[operator]
+    return _made(body, result, names, tuple(meanings), _name(model))
+
+
+@lru_cache(256)  # so that a law is not derived again for each fit
+def _told(law: Formula, meanings: tuple) -> Formula:
+    other = copy(law)
+    other.own, other._valid = dict(meanings), None
+    for derived in ("symbols", "expr", "_called"):  # from the ranges that it had
+        other.__dict__.pop(derived, None)
+    return other
+
+
+@lru_cache(256)
+def _made(body: Callable, result: str, names: tuple, meanings: tuple, name: str) -> Formula:
+    return Function.made(result, body, names, name, body.__doc__ or "", dict(meanings))
+
+
+def _name(model: Any) -> str:
+    """What a function, an object that can be called, or a `functools.partial` is called."""
+    return getattr(getattr(model, "func", model), "__name__", type(model).__name__)
+
+
+def _arguments(model: Any, wanted: set[str]) -> tuple[str, ...]:
+    """The arguments of a function, but for those with a default that are not `wanted`."""
+    try:
+        arguments = signature(model).parameters.values()
+    except (TypeError, ValueError):
+        expected = "expected a Formula or a function of named arguments"
+        raise ValueError(f"fit: model is {model!r}, {expected}") from None
+    for a in arguments:
+        if a.kind not in (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY):
+            raise ValueError(f"fit: {_name(model)} has {a}, expected arguments with names alone")
+    names = tuple(a.name for a in arguments if a.default is Parameter.empty or a.name in wanted)
+    if not names:
+        raise ValueError(f"fit: {_name(model)} has no argument, expected a load and more")
+    return names
