@@ -78,7 +78,7 @@ def delay(D) -> Station:
     return Station(_demand(D), None)
 
 
-def load_dependent(D, capacity: Sequence[float]) -> Station:
+def load_dependent(D, capacity: Sequence[float] | np.ndarray) -> Station:
     """A queue whose speed depends on the number of customers present.
 
     `capacity[n - 1]` is the speed with n customers present, relative to the speed at which `D`

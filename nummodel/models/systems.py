@@ -1,0 +1,334 @@
+"""Whole systems as laws: what is measured of users who think, compute, and wait for each other.
+
+`closed` makes the laws of a system in which each of N users thinks for Z seconds and then sends a
+request that visits every station; `arrivals` those of a system that requests reach at a rate,
+however many wait there. Values are those of `networks`. Their slopes by the demand D of a station
+follow from the mean numbers present, d ln X(N)/d ln D = Q(N-1) - Q(N), and those by Z from the
+users who think (de Souza e Silva and Muntz 1988); the other slopes are differences.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import cache, lru_cache
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from nummodel.arguments import LARGEST, aligned, count, within
+from nummodel.formula import Formula
+from nummodel.models import networks
+from nummodel.models.networks import Station
+from nummodel.models.queueing import mmc_waiting
+from nummodel.nomenclature import Quantity
+
+#: Shares of its capacity to which a station may be in use at the highest throughput measured.
+SHARES = (0.03, 0.3, 0.6, 0.85, 0.97)
+#: The step of a difference, as a share of the value, and at least.
+STEP, LEAST = 1e-4, 1e-6
+
+
+def closed(
+    threads: str = "", slows: str = "", sleeps: str = "", spins: str = "", **servers: int | None
+) -> dict[str, Formula]:
+    """The laws of a closed system: of "X", of "R" without think time, and of each "U_name".
+
+    `servers` gives each station its number of servers, or None for a number to be found: the laws
+    have a demand D_name [s], and then a number c_name. Of the station that is named by
+
+    - `threads`, each server has two hardware threads, the second of which adds a share h_name of a
+      server; U is the share of all these threads that run;
+    - `slows`, each waiter makes service longer by a share b_name;
+    - `sleeps`, service takes w_name [s] longer while somebody waits, who has to be woken up;
+    - `spins`, the holder and the waiters each keep a processor busy; the first station has these.
+
+    Raises ValueError for what is no system.
+
+    >>> laws = closed(cpu=4, lock=1)
+    >>> round(laws["X"](N=600, D_cpu=0.03, D_lock=0.005, Z=1.0), 1)
+    133.3
+    """
+    system = System(servers, threads, slows, sleeps, spins)
+    results = ["X", "R", *(f"U_{name}" for name in servers if name != spins)]
+    return {result: Measured(system, result) for result in results}
+
+
+def arrivals(**servers: int) -> dict[str, Formula]:
+    """The laws of an open system: of "R" and of each "U_name", at an arrival rate lamda [1/s].
+
+    A load generator that sends requests at a rate, whoever still waits, makes such a load. Each
+    station then behaves as if it were alone (Jackson 1957). R is infinite where a station is full.
+    Raises ValueError for what is no system.
+
+    >>> round(arrivals(cpu=4, lock=1)["R"](lamda=100.0, D_cpu=0.03, D_lock=0.005), 4)
+    0.0553
+    """
+    if not servers:
+        raise ValueError("arrivals: expected stations such as cpu=4, lock=1")
+    servers = {name: count(f"c_{name}", c, most=networks.MANY) for name, c in servers.items()}
+    own = {f"D_{name}": _of("D", name, "s", "demand at {}") for name in servers}
+
+    def response(lamda, **demands):
+        waits = [mmc_waiting(lamda, demands[f"D_{name}"], c) for name, c in servers.items()]
+        return sum(waits, sum(demands.values()))
+
+    doc = "Response time of an open system."
+    laws = {"R": Formula.made("R", response, ["lamda", *own], "open_R", doc, own)}
+    for name, c in servers.items():
+
+        def in_use(lamda, c=c, **demand):
+            return lamda * sum(demand.values()) / c
+
+        result, doc = f"U_{name}", "Utilisation in an open system."
+        meanings = own | {result: _of("U", name, "-", "utilisation of {}", 0.0, 1.0)}
+        quantities = ["lamda", f"D_{name}"]
+        laws[result] = Formula.made(result, in_use, quantities, f"open_{result}", doc, meanings)
+    return laws
+
+
+def _of(letter: str, name: str, unit: str, meaning: str, *ends: float) -> Quantity:
+    """A quantity of the station `name`."""
+    return Quantity(rf"{letter}_\mathrm{{{name}}}", unit, meaning.format(name), *ends)
+
+
+class System:
+    """The stations of a closed system, and the quantities that describe them."""
+
+    def __init__(self, servers: Mapping[str, int | None], threads, slows, sleeps, spins):
+        first = next(iter(servers), "")
+        for name in filter(None, (threads, slows, sleeps, spins)):
+            if name not in servers:
+                raise ValueError(f"closed: no station {name!r} among {', '.join(servers)}")
+        if not servers or spins == first or (spins and servers[spins] != 1):
+            raise ValueError("closed: expected stations such as cpu=4, lock=1; one server may spin")
+        self.servers, self.first = dict(servers), first
+        self.threads, self.slows, self.sleeps, self.spins = threads, slows, sleeps, spins
+        self.demands = tuple(f"D_{name}" for name in servers)
+        self.own: dict[str, Quantity] = {}
+        for name, c in servers.items():
+            self._add("D", name, "s", "demand at {}")
+            if c is None:
+                self._add("c", name, "-", "servers of {}", 1.0)
+            else:
+                count(f"c_{name}", c, most=networks.MANY)
+            if name == threads:
+                self._add("h", name, "-", "what a second thread adds to a server of {}", 0.0, 1.0)
+            if name == slows:
+                self._add("b", name, "-", "share by which each waiter slows {}")
+            if name == sleeps:
+                self._add("w", name, "s", "time to wake up a waiter of {}")
+        self.names = (*self.own, "Z")
+        self.solved = lru_cache(maxsize=300)(self._solved)
+
+    def _add(self, letter: str, name: str, unit: str, meaning: str, *ends: float) -> None:
+        self.own[f"{letter}_{name}"] = _of(letter, name, unit, meaning, *ends)
+
+    def is_plain(self, name: str) -> bool:
+        """Whether the station works at c times the speed of one server when c are there."""
+        alone = name not in (self.threads, self.slows, self.sleeps)
+        return alone and not (self.spins and name in (self.spins, self.first))
+
+    def places(self, name: str, values: Mapping[str, float]) -> float:
+        """How many of its customers a station can serve at a time."""
+        c = self._count(name, values)
+        return 2 * c if name == self.threads else c
+
+    def most(self, name: str, values: Mapping[str, float]) -> float:
+        """The highest speed of a station that does not slow down, in units of one server alone."""
+        return self._count(name, values) * (1 + values.get(f"h_{name}", 0.0))
+
+    def _count(self, name: str, values: Mapping[str, float]) -> float:
+        return float(values.get(f"c_{name}", self.servers[name] or 0))
+
+    def _speed(self, name: str, values: Mapping[str, float], n: np.ndarray) -> np.ndarray:
+        """With n customers there, in units of one server alone."""
+        c = self._count(name, values)
+        speed = np.minimum(n, c)
+        if name == self.threads:
+            speed = speed + values[f"h_{name}"] * np.clip(n - c, 0, c)
+        if name == self.slows:
+            speed = speed / (1 + values[f"b_{name}"] * np.maximum(n - c, 0))
+        if name == self.sleeps:
+            speed = speed / (1 + (n > c) * values[f"w_{name}"] / values[f"D_{name}"])
+        return speed
+
+    def network(self, values: Mapping[str, float], most: int) -> dict[str, Station]:
+        """For up to `most` users. Processors and the lock that spins on them are one station."""
+        n, stations = np.arange(1.0, most + 1), {}
+        for name, c in self.servers.items():
+            D = values[f"D_{name}"]
+            if c and self.is_plain(name):
+                stations[name] = networks.queue(D, c)
+            else:
+                stations[name] = networks.load_dependent(D, self._speed(name, values, n))
+        if self.spins:  # all who are there run; if they are more than processors, the more slowly
+            computing, lock = networks.delay(values[f"D_{self.first}"]), stations.pop(self.spins)
+            X = networks.solve([computing, lock], n).X
+            speed = X / X[0] * self._speed(self.first, values, n) / n
+            stations[self.first] = networks.load_dependent(1 / X[0], speed)
+        return stations
+
+    def _solved(self, numbers: tuple[float, ...], n: tuple[int, ...]):
+        """The network, X at each population, and its slopes by the demands and by Z."""
+        values = dict(zip(self.names, numbers, strict=True))
+        stations, many = self.network(values, max(n)), np.array(n)
+        both = networks.solve([*stations.values()], np.append(many, many - 1), values["Z"])
+        X, slopes = both.X[: many.size], {}
+        present = dict(zip(stations, both.Q, strict=True)) | {"Z": both.X * values["Z"]}
+        for name, Q in present.items():
+            q = name if name == "Z" else f"D_{name}"
+            if values[q] > 0 and not (self.spins and name == self.first) and name != self.sleeps:
+                slopes[q] = X * (Q[many.size :] - Q[: many.size]) / values[q]
+        return stations, X, slopes
+
+    def share_in_use(self, name: str, values: Mapping[str, float], n, stations) -> np.ndarray:
+        """The mean share of its servers, or of their threads, that a station has in use.
+
+        k customers are there with a probability in proportion to f(k) G(n - k): f is the product of
+        D/speed up to k, and G, the normalising constant of the other stations, that of 1/X.
+        """
+        places, Z = self.places(name, values), values["Z"]
+        k = np.arange(max(n) + 1)
+        station, others = stations[name], [s for o, s in stations.items() if o != name]
+        if not others and Z == 0:
+            return np.minimum(n, places) / places
+        speed = station.capacity[np.minimum(k[1:], len(station.capacity)) - 1]
+        f = np.append(0.0, np.cumsum(np.log(station.D / speed)))
+        X = networks.solve(others or [networks.delay(0.0)], k[1:], Z).X
+        G = -np.append(0.0, np.cumsum(np.log(X)))
+        shares = []
+        for all_of_them in n:
+            log_p = f[: all_of_them + 1] + G[all_of_them::-1]
+            p = np.exp(log_p - log_p.max())
+            shares.append(p @ np.minimum(k[: all_of_them + 1], places) / places / p.sum())
+        return np.array(shares)
+
+
+class Measured(Formula):
+    """A result of a closed system as a law of N, of the quantities of its stations, and of Z."""
+
+    _plain = _symbolic = False
+
+    def __init__(self, system: System, result: str):
+        self.system = system
+
+        def law(**values):
+            return self.jet(())(**values)[0]
+
+        law.__name__ = law.__qualname__ = f"closed_{result}"
+        law.__doc__ = "What is measured of a closed system, by the exact solution of its network."
+        own = system.own
+        if result.startswith("U_"):
+            own = own | {result: _of("U", result[2:], "-", "utilisation of {}", 0.0, 1.0)}
+        super().__init__(result, law, ("N", *system.names), self._checked, own)
+
+    def _checked(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments, if they make sense."""
+        checked = {}
+        for n, value in values.items():
+            low, high = (1.0, networks.MANY - 1) if n == "N" else self.range_of(n)
+            checked[n] = within(n, value, low, min(high, LARGEST), empty=True)
+        aligned(checked)
+        return checked
+
+    def _values(self, numbers: tuple[float, ...], n: tuple[int, ...]) -> np.ndarray:
+        """The result at each whole population."""
+        stations, X, _ = self.system.solved(numbers, n)
+        values = dict(zip(self.system.names, numbers, strict=True))
+        if self.result == "X":
+            return X
+        if self.result == "R":
+            return np.array(n) / X - values["Z"]
+        name = self.result[2:]
+        if not self.system.is_plain(name):
+            return self.system.share_in_use(name, values, n, stations)
+        return X * values[f"D_{name}"] / self.system.places(name, values)
+
+    def _slope(self, name: str, numbers: tuple[float, ...], n: tuple[int, ...]) -> np.ndarray:
+        """Of the result by one of the quantities."""
+        at = self.system.names.index(name)
+        _, X, slopes = self.system.solved(numbers, n)
+        if name in slopes and self.result == "X":
+            return slopes[name]
+        if name in slopes and self.result == "R":
+            return -np.array(n) / X**2 * slopes[name] - (name == "Z")
+        station = self.result[2:]
+        if name in slopes and self.system.is_plain(station):
+            own = 1 / numbers[at] if name == f"D_{station}" else 0.0
+            return self._values(numbers, n) * (slopes[name] / X + own)
+        step = max(STEP * abs(numbers[at]), LEAST)
+        lower = numbers[at] - step if numbers[at] > step else numbers[at]
+        ends = [(*numbers[:at], v, *numbers[at + 1 :]) for v in (lower, lower + 2 * step)]
+        below, above = (self._values(end, n) for end in ends)
+        return (above - below) / (2 * step)
+
+    def _row(self, numbers: tuple[float, ...], N: np.ndarray, names: tuple[str, ...]) -> np.ndarray:
+        """The result and its slopes at any loads: a mean number of users is between two numbers."""
+        times = [v for q, v in zip(self.system.names, numbers, strict=True) if q[0] in "DZ"]
+        possible = np.isfinite(numbers).all() and min(numbers) >= 0 and sum(times) > 0
+        if not possible or not (N < networks.MANY).all():
+            return np.full((len(names) + 1, N.size), np.nan)
+        below = np.maximum(np.floor(N), 1).astype(int)
+        needs_next = "N" in names or (N != below).any()
+        whole = np.unique(np.append(below, below + 1) if needs_next else below)
+        n, at = tuple(whole.tolist()), np.searchsorted(whole, below)
+        try:
+            rows = [self._values(numbers, n)]
+            rows += [self._slope(q, numbers, n) for q in names if q != "N"]
+        except (ValueError, ArithmeticError):  # what a search may try, and no network solves
+            return np.full((len(names) + 1, N.size), np.nan)
+        if not needs_next:
+            return np.array(rows)[:, at]
+        rise = [row[at + 1] - row[at] for row in rows]
+        found = [row[at] + (N - below) * up for row, up in zip(rows, rise, strict=True)]
+        by_name = dict(zip([q for q in names if q != "N"], found[1:], strict=True)) | {"N": rise[0]}
+        return np.array([found[0], *(by_name[q] for q in names)])
+
+    @cache  # noqa: B019
+    def jet(self, names: tuple[str, ...], second: bool = False) -> Callable:
+        """As `Formula.jet`, but second derivatives are 0: a search is then Gauss and Newton's."""
+
+        def computed(**values: Any) -> list:
+            arrays = np.broadcast_arrays(*(np.asarray(values[n], float) for n in self.quantities))
+            table = np.array([a.ravel() for a in arrays])
+            found = np.empty((len(names) + 1, table.shape[1]))
+            systems, place = np.unique(table[1:].T, axis=0, return_inverse=True)
+            for i, system in enumerate(systems.tolist()):
+                rows = np.flatnonzero(place.ravel() == i)
+                found[:, rows] = self._row(tuple(system), table[0, rows], names)
+            return [
+                *found.reshape(len(found), *arrays[0].shape),
+                *[0.0] * (second * len(names) * (len(names) + 1) // 2),
+            ]
+
+        return computed
+
+    @cache  # noqa: B019
+    def is_scale(self, name: str) -> bool:
+        """Twice a demand does not make twice the result."""
+        return False
+
+    def starts(self, free, known, measured) -> dict[str, np.ndarray]:
+        """Each station as the one that is full at the highest throughput, the others less so."""
+        N = np.broadcast_to(known["N"], measured.shape)
+        if self.result.startswith("U_"):
+            return {}
+        X = measured if self.result == "X" else N / (measured + known.get("Z", 0.0))
+        highest, cycle = X.max(), (N / X)[np.argmin(N)]  # the cycle of a user who hardly waits
+        known = {q: float(np.ravel(v)[0]) for q, v in known.items() if q in self.system.names}
+        found = {q: self._likely(q, N.max()) for q in free if q[0] in "chb"}
+        points = []
+        for values in map(dict, product(*([(q, v) for v in some] for q, some in found.items()))):
+            c = {q: self.system.places(q[2:], known | values) for q in self.system.demands}
+            for full, share in product(c, SHARES):
+                at = {q: c[q] / highest * (1.0 if q == full else share) for q in c}
+                at = {q: known.get(q, D) for q, D in at.items()}
+                waking = {f"w_{self.system.sleeps}": 0.3 * at.get(f"D_{self.system.sleeps}", 0.0)}
+                thinking = {"Z": max(cycle - sum(at.values()), 0.01 * cycle)}
+                points.append(values | at | waking | thinking)
+        return {q: np.array([point[q] for point in points]) for q in free}
+
+    def _likely(self, name: str, most: float) -> np.ndarray:
+        """Values of a quantity that is no time, for up to `most` users."""
+        if name[0] == "c":
+            return 2.0 ** np.arange(1 + np.ceil(np.log2(max(most, 2))))
+        return np.array([0.3] if name[0] == "h" else [0.01, 0.3])

@@ -1,0 +1,168 @@
+"""Closed systems as laws: against the balance of all states, limits and known networks."""
+
+import numpy as np
+import pytest
+
+from nummodel.models import networks, operational, systems
+
+STATES = {
+    "plain": ({"cpu": 3, "lock": 1}, {"D_cpu": 0.03, "D_lock": 0.012, "Z": 0.1}),
+    "threads": ({"cpu": 2, "lock": 1, "threads": "cpu"}, {"h_cpu": 0.3}),
+    "slows": ({"cpu": 3, "lock": 1, "slows": "lock"}, {"b_lock": 0.2}),
+    "sleeps": ({"cpu": 3, "lock": 1, "sleeps": "lock"}, {"w_lock": 0.01}),
+    "spins": ({"cpu": 3, "lock": 1, "spins": "lock"}, {}),
+}
+TIMES = STATES["plain"][1]
+
+
+def balance(N, rates):
+    """Probabilities of all states (at cpu, at lock) of N users, from their balance of flows.
+    `rates(n, m)` has the rates of ends of computing and of holding the lock; users who think come
+    to the processors after 1/`TIMES["Z"]` each, and go from the lock to thinking.
+    """
+    places = [(n, m) for n in range(N + 1) for m in range(N + 1 - n)]
+    number = {place: i for i, place in enumerate(places)}
+    Q = np.zeros((len(places), len(places)))
+    for n, m in places:
+        done, released = rates(n, m)
+        moves = [
+            ((n + 1, m), (N - n - m) / TIMES["Z"]),
+            ((n - 1, m + 1), done),
+            ((n, m - 1), released),
+        ]
+        for to, rate in moves:
+            if to in number and rate > 0:
+                Q[number[n, m], number[to]] += rate
+    Q -= np.diag(Q.sum(axis=1))
+    p = np.linalg.lstsq(np.vstack([Q.T, np.ones(len(places))]), np.eye(len(places) + 1)[-1])[0]
+    return places, p
+
+
+def expected(kind, N):
+    """X, R and U_cpu by the balance of states; U_cpu by who is computing, or spins."""
+    D, L = TIMES["D_cpu"], TIMES["D_lock"]
+
+    def rates(n, m):
+        held = min(m, 1) / L
+        if kind == "threads":
+            return (min(n, 2) + 0.3 * min(max(n - 2, 0), 2)) / D, held
+        if kind == "slows":
+            return min(n, 3) / D, held / (1 + 0.2 * max(m - 1, 0))
+        if kind == "sleeps":
+            return min(n, 3) / D, min(m, 1) / (L + 0.01 * (m > 1))
+        if kind == "spins":  # all n + m who are there share three processors
+            part = min(1, 3 / max(n + m, 1))
+            return n * part / D, held * part
+        return min(n, 3) / D, held
+
+    places, p = balance(N, rates)
+    X = sum(q * rates(n, m)[1] for (n, m), q in zip(places, p, strict=True))
+    threads = 4 if kind == "threads" else 3
+    busy = [min(n + m if kind == "spins" else n, threads) / threads for n, m in places]
+    return X, N / X - TIMES["Z"], p @ busy
+
+
+@pytest.mark.parametrize("kind", STATES)
+def test_closed_systems_are_those_of_the_balance_of_states(kind):
+    stations, more = STATES[kind]
+    laws = systems.closed(**stations)
+    for N in (1, 2, 5, 9):
+        found = [laws[r](N=N, **TIMES | more) for r in ("X", "R", "U_cpu")]
+        assert found == pytest.approx(expected(kind, N), rel=1e-8)
+
+
+@pytest.mark.parametrize("kind", ["slows", "sleeps"])
+def test_a_lock_that_sleeps_or_slows_is_in_use_as_in_the_balance_of_states(kind):
+    stations, more = STATES[kind]
+    D, L = TIMES["D_cpu"], TIMES["D_lock"]
+
+    def rates(n, m):
+        longer = 1 + 0.2 * max(m - 1, 0) if kind == "slows" else 1 + (m > 1) * 0.01 / L
+        return min(n, 3) / D, min(m, 1) / L / longer
+
+    places, p = balance(6, rates)
+    held = sum(q for (_, m), q in zip(places, p, strict=True) if m)
+    law = systems.closed(**stations)["U_lock"]
+    assert law(N=6, **TIMES | more) == pytest.approx(held, rel=1e-8)
+
+
+@pytest.mark.parametrize("kind", STATES)
+def test_slopes_are_those_of_the_values(kind):
+    stations, more = STATES[kind]
+    values = TIMES | more
+    N = np.array([1.0, 3, 6.5, 40])
+    for law in systems.closed(**stations).values():
+        names = law.quantities[1:]
+        slopes = law.gradient(names)(N=N, **values)
+        for name, slope in zip(names, slopes.T, strict=True):
+            h = 1e-3 * values[name]
+            up, down = (law(N=N, **values | {name: values[name] + s * h}) for s in (1, -1))
+            assert slope == pytest.approx(
+                (up - down) / 2 / h, rel=1e-3, abs=1e-5 * abs(slope).max()
+            )
+
+
+def test_operational_laws_hold():
+    laws = systems.closed(cpu=4, disk=1)
+    N, values = np.array([1.0, 5, 50, 500]), {"D_cpu": 0.03, "D_disk": 0.005, "Z": 1.0}
+    X, R, U = (laws[r](N=N, **values) for r in ("X", "R", "U_cpu"))
+    assert N == pytest.approx(X * (R + 1.0))
+    assert U == pytest.approx(operational.utilisation(X, 0.03, 4))
+
+
+def test_between_two_numbers_of_users_is_between_their_throughputs():
+    law = systems.closed(cpu=2)["X"]
+    below, at, above = law(N=[3, 3.25, 4], D_cpu=0.5, Z=1.0)
+    assert at == pytest.approx(below + (above - below) / 4)
+
+
+def test_a_number_of_servers_may_be_given_or_be_a_quantity():
+    given, found = systems.closed(cpu=5, lock=1), systems.closed(cpu=None, lock=1)
+    for result in given:
+        expected = given[result](N=[1, 8, 30], **TIMES)
+        assert found[result](N=[1, 8, 30], c_cpu=5.0, **TIMES) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({}, "expected stations"),
+        ({"cpu": 4, "slows": "disk"}, "no station 'disk' among cpu"),
+        ({"cpu": 4, "spins": "cpu"}, "one server may spin"),
+        ({"cpu": 4, "lock": 2, "spins": "lock"}, "one server may spin"),
+        ({"cpu": 0}, "c_cpu is 0, expected a whole number"),
+    ],
+)
+def test_what_is_no_system_is_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        systems.closed(**arguments)["X"](N=1, D_cpu=0.1, Z=0.0)
+
+
+@pytest.mark.parametrize("name, value", [("N", 0), ("N", 1e9), ("D_cpu", -0.1), ("Z", np.nan)])
+def test_arguments_that_make_no_sense_are_named(name, value):
+    law = systems.closed(cpu=4, lock=1)["X"]
+    with pytest.raises(ValueError, match=name):
+        law(**{"N": 5} | TIMES | {name: value})
+
+
+def test_a_search_may_try_what_makes_no_sense():
+    law = systems.closed(cpu=4, lock=1)["X"]
+    for name, value in (("N", 1e12), ("D_cpu", -0.1), ("Z", np.inf)):
+        assert np.isnan(law.unchecked(**{"N": 5.0} | TIMES | {name: value}))
+
+
+@pytest.mark.parametrize(
+    ("servers", "message"),
+    [({}, "expected stations"), ({"cpu": 2.5}, "c_cpu is 2.5"), ({"cpu": None}, "c_cpu is None")],
+)
+def test_what_is_no_open_system_is_refused(servers, message):
+    with pytest.raises(ValueError, match=message):
+        systems.arrivals(**servers)
+
+
+def test_an_open_system_is_the_network_of_its_stations():
+    laws = systems.arrivals(cpu=4, lock=1)
+    lamda = np.array([1.0, 50, 120, 150, 250])
+    network = networks.open_network([networks.queue(0.03, 4), networks.queue(0.005)], lamda)
+    assert laws["R"](lamda=lamda, D_cpu=0.03, D_lock=0.005) == pytest.approx(network.R)
+    assert laws["U_cpu"](lamda=lamda[:3], D_cpu=0.03) == pytest.approx(network.rho[0][:3])
