@@ -21,8 +21,9 @@ RESULTS = ("W_mmc",)
 LARGEST, COUNTABLE = 1e100, 10**9
 #: By how much rounding may bring a result below its lowest value or above its highest.
 ROUNDING = 1e-9
-#: The weights of a fit: how the error of a measurement depends on its size; an array is another.
-WEIGHTS = ("absolute", "relative", "log")
+#: The weights of a fit: how the error of a measurement depends on its size, or "auto", for which a
+#: fit finds it; an array is another.
+WEIGHTS = ("absolute", "relative", "log", "auto")
 #: What an argument of 0, 1 or 2 dimensions is.
 KINDS = ("{0}number", "list of {0}numbers", "table of {0}numbers")
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nummodel.fits import _errors
+from nummodel.fits._adequacy import lack_of_fit
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,6 +20,8 @@ NESTED = (("linear", "amdahl"), ("linear", "gustafson"), ("amdahl", "usl"))
 CLOSE = 2.0
 #: A law is rejected if a law that contains it has a p value (`nested`) below this.
 SIGNIFICANT = 0.05
+#: A law is rejected, whatever other laws do, if its `lack_of_fit` has a p value below this.
+WRONG = 0.01
 
 
 def log_likelihood(fit: "Fit") -> float:
@@ -40,13 +43,14 @@ def enough(fit: "Fit") -> int:
 
 
 def aicc(fit: "Fit") -> float:
-    """Akaike's criterion, corrected for few points; NaN unless there are `enough`.
+    """Akaike's criterion, corrected for few points; NaN unless there are `enough`, and for one of
+    several columns that were fitted together.
 
     Burnham and Anderson (2002), 7.4, with the variance counted among the parameters. The density
     is that of X whatever the weights, so that fits with different weights can be compared.
     """
     n, k = len(fit.N), len(fit.free) + 1
-    if n < enough(fit):
+    if n < enough(fit) or len(fit.whole.N) > n:
         return np.nan
     return -2 * log_likelihood(fit) + 2 * k + 2 * k * (k + 1) / (n - k - 1)
 
@@ -62,6 +66,14 @@ def nested(small: "Fit", large: "Fit") -> float:
     if large.dof <= 0 or len(large.free) != len(small.free) + 1:
         return np.nan
     return float(fdtrc(1, large.dof, max(small.rss - large.rss, 0.0) / large.variance) / 2)
+
+
+def wrong(fit: "Fit") -> str:
+    """Why a law is rejected, whatever other laws do; nothing for a law that is not."""
+    lack = lack_of_fit(fit)
+    if lack is None or lack.p >= WRONG:
+        return ""
+    return f"it misses the points (p = {lack.p:.2g}, {lack.how})"
 
 
 def table(fits: Mapping[str, "Fit"]) -> "pd.DataFrame":
@@ -80,15 +92,20 @@ def table(fits: Mapping[str, "Fit"]) -> "pd.DataFrame":
 def choose(fits: Mapping[str, "Fit"]) -> tuple[str | None, str]:
     """The law that the data support, and why.
 
-    A law is rejected if a law that contains it fits significantly better (`nested`, 5 % level), or
-    if it fits no better than a rejected law with as many estimates. Of the remaining laws the one
-    with the lowest AICc is chosen, and of those within `CLOSE` of it the simplest. None if fewer
-    than two laws have an AICc; and none at a single load.
+    A law is rejected if it misses the points (`lack_of_fit`, 1 % level), if a law that contains it
+    fits significantly better (`nested`, 5 % level), or if it fits no better than a rejected law
+    with as many estimates. Of the remaining laws the one with the lowest AICc is chosen, and of
+    those within `CLOSE` of it the simplest. None if all are rejected, or if fewer than two of
+    several laws have an AICc; and none at a single load.
     """
     if not any(len(np.unique(f.N)) > 1 for f in fits.values()):
         return None, "one load says nothing of how throughput grows"
+    missing = {name: misses for name, f in fits.items() if (misses := wrong(f))}
     if len(fits) == 1:
-        return next(iter(fits)), "the only law fitted"
+        (name,) = fits
+        if name in missing:
+            return None, f"{name} is rejected: {missing[name]}"
+        return name, "the only law fitted"
     scores = {name: score for name, f in fits.items() if np.isfinite(score := aicc(f))}
     if len(scores) < 2:
         needed = ", ".join(f"{name} needs {enough(f)}" for name, f in fits.items())
@@ -100,16 +117,20 @@ def choose(fits: Mapping[str, "Fit"]) -> tuple[str | None, str]:
     for (small, large), p in sorted(tests.items(), key=lambda item: item[1]):
         if p < SIGNIFICANT:
             rejected.setdefault(small, f"{large} fits significantly better (p = {p:.2g})")
+    rejected = {name: missing[name] for name in missing if name in scores} | rejected
     for name in [name for name in scores if name not in rejected]:
         for other in list(rejected):
             as_many = len(fits[name].free) == len(fits[other].free)
             if as_many and fits[name].rss >= fits[other].rss * (1 - 1e-9):
                 rejected.setdefault(name, f"it fits no better than {other}")
     remaining = {name: score for name, score in scores.items() if name not in rejected}
+    why = [f"{name} is rejected: {reason}" for name, reason in rejected.items()]
+    few = [f"too few points for {name}" for name in fits if name not in scores]
+    if not remaining:
+        return None, "; ".join([*why, *few])
     best = min(remaining, key=remaining.__getitem__)
     close = [name for name in remaining if remaining[name] <= remaining[best] + CLOSE]
     chosen = min(close, key=lambda name: (len(fits[name].free), remaining[name]))
-    why = [f"{name} is rejected: {reason}" for name, reason in rejected.items()]
     rest = " and ".join(name for name in close if name != chosen)
     among = "of the remaining laws " * bool(rejected)
     why.append(
@@ -126,5 +147,4 @@ def choose(fits: Mapping[str, "Fit"]) -> tuple[str | None, str]:
         other = min(loo, key=loo.__getitem__)
         tied = loo[chosen] <= loo[other] * (1 + 1e-6)
         why.append("leave-one-out agrees" if tied else f"leave-one-out prefers {other}")
-    why += [f"too few points for {name}" for name in fits if name not in scores]
-    return chosen, "; ".join(why)
+    return chosen, "; ".join([*why, *few])

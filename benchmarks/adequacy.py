@@ -1,0 +1,242 @@
+"""How often tests of a fit notice what is wrong, how often they raise a false alarm, and whether
+`weights="auto"` does better than weights chosen beforehand.
+
+Measurements are simulated and fitted as in `coverage.py`: all sets of a cell in one call. Run by
+`make adequacy`, which writes benchmarks/ADEQUACY.md.
+"""
+
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
+from datetime import date
+from functools import partial
+from pathlib import Path
+
+import click
+import numpy as np
+from coverage import GRIDS, covered, estimated
+from tqdm import tqdm
+
+from nummodel.fits import Fit, _adequacy, choose, compare, fit
+from nummodel.fits._fit import _restricted
+from nummodel.models import networks
+from nummodel.models.scaling import LAWS
+
+OUTPUT = Path(__file__).parent / "ADEQUACY.md"
+AMDAHL, USL = ("amdahl", {"sigma": 0.05}), ("usl", {"sigma": 0.05, "kappa": 0.0005})
+EDGE = ("usl", {"sigma": 0.02, "kappa": 0.0})
+TESTS = ("repeats", "bends", "weights", "outlier", "runs")
+#: The loads of a study; `7 x 3` are three runs with the same seven loads.
+LOADS = {str(n): N for n, N in GRIDS.items()} | {
+    f"7 x {runs}": np.tile(GRIDS[7], runs) for runs in (3, 5, 10)
+}
+SPREAD = 0.05
+
+
+def drawn(random, law: str, true: dict, N: np.ndarray, noise: str, count: int) -> np.ndarray:
+    """Measurements, a row for each set, all positive: of percentage or of absolute noise."""
+    exact = LAWS[law](N=N, X1=100.0, **true)
+    error = SPREAD * random.standard_normal((2 * count, len(N)))
+    X = exact * np.exp(error) if noise == "percentage" else exact + exact.mean() * error
+    return X[(X > 0).all(axis=1)][:count]
+
+
+def fitted(law: str, N: np.ndarray, X: np.ndarray, weights: str) -> Iterator[Fit]:
+    """The fit of each row of X."""
+    base = fit(LAWS[law], {"N": N, "X": X[0]}, weights)
+    for x, estimate in zip(X, estimated(base, X).estimate, strict=True):
+        yield replace(base, X=x, estimate=dict(zip(base.free, map(float, estimate), strict=True)))
+
+
+def p_values(one: Fit) -> list[float]:
+    """Of each of the TESTS; NaN for a test that the points do not allow."""
+    lack = _adequacy.lack_of_fit(one)
+    repeats = lack.p if lack and "repeated" in lack.how else None
+    bends = _adequacy._bends(one) if repeats is None else None
+    runs = _adequacy._runs(one, _adequacy._blocks(one.setting))
+    found = repeats, bends, _adequacy._growth(one), _adequacy._outlier(one), runs
+    return [np.nan if p is None else p for p in found]
+
+
+def cautioned(p: np.ndarray) -> np.ndarray:
+    """Which tests lead to a caution."""
+    levels = [_adequacy.DOUBTFUL] * 2 + [_adequacy.ODD] * 3
+    return p < levels
+
+
+def size(sets: int, at: tuple) -> str:
+    """A row of the table of false alarms."""
+    i, (law, true), loads, weights = at
+    N, random = LOADS[loads], np.random.default_rng([1, i])
+    noise = "absolute" if weights == "absolute" else "percentage"
+    X = drawn(random, law, true, N, noise, sets)
+    p = np.array([p_values(f) for f in fitted(law, N, X, weights)])
+    alarms = [f"{100 * np.mean(q < 0.05):.1f}" if np.isfinite(q).all() else "" for q in p.T]
+    return _row(_name(law, true), loads, weights, *alarms, _share(cautioned(p).any(axis=1)))
+
+
+def power(sets: int, at: tuple) -> str:
+    """A row of the table of power: a closed system, fitted by a law that is wrong of it."""
+    i, law, runs = at
+    stations = [networks.queue(0.03, 4), networks.queue(0.005)]
+    N = np.array([10.0, 20, 40, 80, 120, 160, 200, 300])
+    exact = np.tile(networks.solve(stations, N.astype(int), 1.0).X, runs)
+    N, random = np.tile(N, runs), np.random.default_rng([2, i])
+    X = exact * np.exp(0.01 * random.standard_normal((sets, len(N))))
+    p = [_adequacy.lack_of_fit(f) for f in fitted(law, N, X, "log")]
+    noticed = [_share([one.p < level for one in p]) for level in (0.05, compare.WRONG)]
+    return _row(law, runs, *noticed, p[0].how)
+
+
+def faults() -> list[tuple]:
+    """Truth, loads, weights, noise, and the size of a fault in units of the noise."""
+    rows = []
+    for truth in (AMDAHL, USL):
+        for loads in ("7", "16", "7 x 3"):
+            for noise, right in (("percentage", "log"), ("absolute", "absolute")):
+                wrong = "absolute" if right == "log" else "log"
+                rows += [(truth, loads, right, noise, "", 0), (truth, loads, wrong, noise, "", 0)]
+    for loads in ("7", "16", "7 x 3"):
+        rows += [(USL, loads, "log", "percentage", "outlier", k) for k in (4, 8, 16)]
+    for loads in ("7 x 3", "7 x 5", "7 x 10"):
+        rows += [(USL, loads, "log", "percentage", "runs", k) for k in (0.5, 1, 2)]
+    return rows
+
+
+def noticed(sets: int, at: tuple) -> str:
+    """A row of the table of cautions."""
+    i, (law, true), loads, weights, noise, fault, k = at
+    N, random = LOADS[loads], np.random.default_rng([3, i])
+    X = drawn(random, law, true, N, noise, sets)
+    if fault == "outlier":
+        place = random.integers(len(N), size=len(X))
+        X[np.arange(len(X)), place] *= np.exp(k * SPREAD * random.choice([-1, 1], len(X)))
+    elif fault == "runs":
+        own = np.repeat(random.standard_normal((len(X), len(N) // 7)), 7, axis=1)
+        X = X * np.exp(k * SPREAD * own)
+    hold = dict(covered(LAWS[law], N, {"X1": 100.0, **true}, X, weights))
+    worst = min(hold, key=lambda asked: hold[asked].mean())
+    which = cautioned(np.array([p_values(f) for f in fitted(law, N, X, weights)]))
+    tests = [
+        _share(column) for column in np.column_stack([which[:, :2].any(axis=1), which[:, 2:]]).T
+    ]
+    what = f"{noise} noise" + f", {fault} of {k:g}" * bool(fault)
+    interval = f"{_share(hold[worst])} ({worst})"
+    return _row(law, loads, weights, what, interval, *tests, _share(which.any(axis=1)))
+
+
+def auto(sets: int, at: tuple) -> str:
+    """A row of the table of weights found from the data."""
+    i, (law, true), loads, noise = at
+    N, random = LOADS[loads], np.random.default_rng([4, i])
+    X = drawn(random, law, true, N, noise, sets)
+    hold, likely, chosen = {}, {}, {}
+    for weights in ("absolute", "log"):
+        hold[weights] = dict(covered(LAWS[law], N, {"X1": 100.0, **true}, X, weights))
+        laws = {name: list(fitted(name, N, X, weights)) for name in LAWS}
+        likely[weights] = {name: np.array([_restricted(f) for f in laws[name]]) for name in LAWS}
+        each = [dict(zip(laws, some, strict=True)) for some in zip(*laws.values(), strict=True)]
+        chosen[weights] = np.array([choose(some)[0] == law for some in each])
+    log = {name: likely["log"][name] > likely["absolute"][name] for name in LAWS}
+    hold["auto"] = {q: np.where(log[law], hold["log"][q], hold["absolute"][q]) for q in hold["log"]}
+    chosen["auto"] = np.where(log["usl"], chosen["log"], chosen["absolute"])
+    found = log[law] == (noise == "percentage")
+    close = abs(likely["log"][law] - likely["absolute"][law]) < _adequacy.CLOSE
+    lowest = [min(map(np.mean, hold[weights].values())) for weights in hold]
+    shares = [f"{100 * share:.1f}" for share in lowest]
+    rights = [_share(chosen[weights]) for weights in hold]
+    return _row(_name(law, true), loads, noise, *shares, _share(found), _share(close), *rights)
+
+
+def _name(law: str, true: dict) -> str:
+    return " ".join([law, *(f"{q}={v:g}" for q, v in true.items())])
+
+
+def _share(those) -> str:
+    return f"{100 * np.mean(those):.1f}"
+
+
+def _row(*cells) -> str:
+    return f"| {' | '.join(map(str, cells))} |"
+
+
+def studies(sets: int) -> Iterator[tuple[str, str, tuple[str, ...], partial, list[tuple]]]:
+    """Title, what a reader must know, columns, function and cells of each table."""
+    some = max(sets // 10, 1)
+    truths, loads, kinds = (AMDAHL, USL, EDGE), ("7", "16", "7 x 3"), ("log", "absolute")
+    cells = [(t, n, w) for t in truths for n in loads for w in kinds]
+    cells += [(USL, "7", "relative")]
+    yield (
+        "False alarms",
+        f"Shares in percent of {sets:,} sets of a right law with right weights and independent "
+        "errors of 5 %: p values below 5 %, test by test, and sets with any caution.",
+        ("truth", "points", "weights", *TESTS, "any caution"),
+        partial(size, sets),
+        cells,
+    )
+    yield (
+        "A closed system fitted by a scaling law",
+        f"{some:,} sets: 4 processors of 30 ms, a lock of 5 ms, think time 1 s, errors of 1 %, "
+        "eight loads from 10 to 300. Shares of sets in percent in which lack of fit is noticed.",
+        ("law", "runs", "p < 5 %", "p < 1 %", "how"),
+        partial(power, some),
+        [(law, runs) for law in LAWS for runs in (1, 3)],
+    )
+    yield (
+        "Faults, intervals and cautions",
+        f"{some:,} sets a row; shares in percent. The coverage is the lowest among estimates, "
+        "peak, ceiling and curve, of intervals that promise 95 %. An outlier is one point that is "
+        "off by so many standard deviations of the noise; runs have a factor of their own, with "
+        "so many times the standard deviation of the noise. Few points leave much unnoticed: the "
+        "test of weights is the most powerful there is, and of three runs whose factors differ as "
+        "much as the noise even a test that knew the noise would notice 69 % at the 5 % level.",
+        ("law", "points", "weights", "errors", "coverage", "law misses", *TESTS[2:], "any caution"),
+        partial(noticed, some),
+        faults(),
+    )
+    truths = (AMDAHL, ("amdahl", {"sigma": 0.2}), USL, ("usl", {"sigma": 0.1, "kappa": 0.003}))
+    cells = [(t, n, e) for t in truths for n in loads for e in ("percentage", "absolute")]
+    names = ("absolute", "log", "auto")
+    yield (
+        "Weights found from the data",
+        f"{some:,} sets a row; shares in percent: the lowest coverage of intervals, how often "
+        "`auto` finds the right kind, how often it says that the points hardly tell which kind is "
+        "right, and how often the right law is chosen of all.",
+        (
+            *("truth", "points", "noise"),
+            *(f"coverage, {name}" for name in names),
+            *("right kind", "hardly told"),
+            *(f"right law, {name}" for name in names),
+        ),
+        partial(auto, some),
+        cells,
+    )
+
+
+@click.command()
+@click.option("--seed", default=2026, show_default=True)
+@click.option("--sets", default=10_000, show_default=True)
+@click.option("--jobs", default=2, show_default=True)
+@click.option("--output", default=OUTPUT, show_default=True, type=Path)
+def main(seed: int, sets: int, jobs: int, output: Path) -> None:
+    """Write how often what is wrong is noticed."""
+    lines = ["# What tests of a fit notice", "", f"Simulated on {date.today()} with seed {seed}."]
+    with ProcessPoolExecutor(jobs) as pool:
+        for title, what, columns, study, cells in studies(sets):
+            numbered = [(seed + i, *cell) for i, cell in enumerate(cells)]
+            rows = list(tqdm(pool.map(study, numbered), total=len(cells), desc=title))
+            lines += [
+                "",
+                f"## {title}",
+                "",
+                what,
+                "",
+                _row(*columns),
+                _row(*["---"] * len(columns)),
+            ]
+            lines += rows
+            output.write_text("\n".join(lines) + "\n")
+
+
+if __name__ == "__main__":
+    main()

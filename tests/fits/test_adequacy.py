@@ -1,0 +1,231 @@
+"""Tests of whether a law is right and of what makes intervals wrong, against published values,
+scipy, and numbers that follow by integration.
+"""
+
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+from nummodel.fits import _adequacy, cautions, choose, fit, joint, lack_of_fit, laws
+from nummodel.models import networks
+from nummodel.models.scaling import LAWS
+
+N7 = np.array([1.0, 2, 4, 8, 16, 32, 64])
+N16 = np.array([1.0, 2, 3, 4, 6, 8, 10, 12, 16, 20, 24, 28, 32, 40, 48, 64])
+#: Twenty loads, each measured twice.
+TWICE = np.tile(np.arange(1.0, 21), 2)
+
+
+def line(N, b0, b1):
+    return b0 + b1 * N
+
+
+def parabola(N, b0, b1, b2):
+    return b0 + b1 * N + b2 * N**2
+
+
+@pytest.mark.parametrize("law, degree", [(line, 1), (parabola, 2)])
+def test_lack_of_fit_is_the_textbooks_f_test(law, degree):
+    """Of polynomials, by NumPy's least squares and the means of each load."""
+    X = 5 + 2 * TWICE - 0.01 * TWICE**2 + 0.3 * np.random.default_rng(1).standard_normal(40)
+    pairs = X.reshape(2, 20)
+    around = np.sum((pairs - pairs.mean(axis=0)) ** 2)
+    rest = np.sum((X - np.polyval(np.polyfit(TWICE, X, degree), TWICE)) ** 2)
+    spare = 20 - degree - 1
+    F = (rest - around) / spare / (around / 20)
+    result = lack_of_fit(fit(law, {"N": TWICE, "X": X}))
+    assert result.how == "against the scatter of repeated loads"
+    assert result.p == pytest.approx(stats.f.sf(F, spare, 20), rel=1e-6)
+
+
+def at_most(form, ratio):
+    """P(z'Fz <= ratio z'z) for normal z, by Imhof's integral (1961, Biometrika 48:419)."""
+    size = np.linalg.eigvalsh(form)[:, None] - ratio
+
+    def integrand(u):
+        angle = np.sum(np.arctan(size * u)) / 2
+        return np.sin(angle) / (u * np.prod((1 + (size * u) ** 2) ** 0.25))
+
+    return 0.5 - integrate.quad(integrand, 0, np.inf, limit=500)[0] / np.pi
+
+
+def left(slopes):
+    """An orthonormal basis of what slopes leave of errors."""
+    return np.linalg.svd(slopes)[0][:, slopes.shape[1] :]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_p_values_by_simulation_are_those_by_integration(seed):
+    """Of residuals that bend and of errors that grow, for a straight line."""
+    random = np.random.default_rng(seed)
+    N = np.arange(1.0, 13)
+    X = 5 + 3 * N + random.standard_normal(12) * N**0.5 + 0.1 * (N - 6) ** 2
+    result = fit(line, {"N": N, "X": X})
+    slopes = np.column_stack([np.ones(12), N])
+    e, basis = result.residuals, left(slopes)
+    steps = np.diff(np.eye(12), axis=0)
+    bends = at_most(basis.T @ steps.T @ steps @ basis, np.sum(np.diff(e) ** 2) / (e @ e))
+    curve = slopes @ np.linalg.lstsq(slopes, X, rcond=None)[0]
+    other = left(slopes / curve[:, None])
+    seen = (e / curve) @ other
+    scaled = (other.T / curve) @ basis
+    grows = at_most(scaled.T @ scaled, seen @ seen / (e @ e))
+    for p, exact in ((_adequacy._bends(result), bends), (_adequacy._growth(result), grows)):
+        spread = np.sqrt(exact * (1 - exact) / _adequacy.DRAWS)
+        assert p == pytest.approx(exact, abs=4 * spread + 2 / _adequacy.DRAWS)
+
+
+@pytest.mark.parametrize("weights", ["log", "absolute"])
+def test_an_outlier_is_told_as_by_students_t(weights):
+    """Where only one of the points can be far, Bonferroni's bound is the probability itself."""
+    random = np.random.default_rng(3)
+    noise = 0.03 * random.standard_normal(16)
+    noise[9] += 0.13
+    X = 100 * N16 * np.exp(noise) if weights == "log" else 100 * N16 + 1000 * noise
+    result = fit(LAWS["linear"], {"N": N16, "X": X}, weights)
+    rows, y = (np.ones(16), np.log(X / N16)) if weights == "log" else (N16, X)
+    others = np.arange(16) != 9
+    slope = rows[others] @ y[others] / (rows[others] @ rows[others])
+    variance = np.sum((y - slope * rows)[others] ** 2) / 14
+    far = 1 + rows[9] ** 2 / (rows[others] @ rows[others])
+    t = (y[9] - slope * rows[9]) / np.sqrt(variance * far)
+    p = 16 * 2 * stats.t.sf(abs(t), 14)
+    assert _adequacy._outlier(result) == pytest.approx(p, abs=4 * np.sqrt(p / _adequacy.DRAWS))
+    (told,) = cautions(result)
+    assert "the point at N = 20 is farther" in told
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_runs_are_told_apart_as_by_analysis_of_variance(named):
+    """Of a law that is a factor, in logarithms: with one mean and one way to differ."""
+    random = np.random.default_rng(4)
+    own = np.repeat(0.05 * random.standard_normal(4), 7)
+    N = np.tile(N7, 4)
+    X = 10 * N * np.exp(own + 0.05 * random.standard_normal(28))
+    order = random.permutation(28) if named else np.arange(28)
+    run = np.repeat(list("abcd"), 7)[order]
+    result = fit(LAWS["linear"], {"N": N[order], "X": X[order]}, "log")
+    p = stats.f_oneway(*np.log(X / N).reshape(4, 7)).pvalue
+    found = _adequacy._runs(result, run if named else _adequacy._blocks(result.setting))
+    assert found == pytest.approx(p, rel=1e-9)
+    assert any("same run" in told for told in cautions(result, run if named else None))
+
+
+@pytest.mark.parametrize(
+    "N, runs",
+    [
+        (np.tile(N7, 3), 3),
+        (np.tile(N7[::-1], 2), 2),
+        (np.repeat(N7, 3), 1),
+        (N7, 1),
+        (np.append(N7, 64), 1),
+        (np.full(5, 2.0), 5),
+    ],
+)
+def test_runs_are_recognised_by_loads_in_the_same_order(N, runs):
+    assert len(np.unique(_adequacy._blocks(N))) == runs
+
+
+def test_one_run_is_none_that_differs_from_others():
+    """Not even where a known scale is 3 % off, so that all points are."""
+    X = 10 * N16 * np.exp(0.03 + 0.01 * np.random.default_rng(10).standard_normal(16))
+    result = fit(LAWS["amdahl"], {"N": N16, "X": X}, "log", X1=10.0)
+    assert result.at_bound == {"sigma": 0.0}
+    assert not any("run" in told for told in cautions(result))
+
+
+def test_parts_of_a_joint_fit_bend_each_by_itself_and_are_no_runs():
+    """Two columns at the same loads, which bend in opposite directions."""
+    bend = 0.05 * np.cos(np.linspace(0, 2 * np.pi, 16))
+    columns = (10 * N16 * np.exp(sign * bend) for sign in (1, -1))
+    result = joint.fit([joint.Part(LAWS["linear"], {"N": N16, "X": X}) for X in columns])
+    (told,) = cautions(result)
+    assert "the law misses the points" in told and "bend" in told
+
+
+def test_where_all_is_right_few_cautions_are_given():
+    """Of a law with an estimate on its bound half of the time; see also benchmarks/ADEQUACY.md."""
+    random, sets = np.random.default_rng(5), 300
+    exact = LAWS["usl"](N=N7, X1=100.0, sigma=0.02, kappa=0.0)
+    fits = [
+        fit(LAWS["usl"], {"N": N7, "X": exact * np.exp(0.05 * random.standard_normal(7))}, "log")
+        for _ in range(sets)
+    ]
+    assert 100 < sum("kappa" in f.at_bound for f in fits) < 200
+    alarms = sum(lack_of_fit(f).p < 0.05 for f in fits)
+    assert stats.binom.cdf(alarms, sets, 0.05) > 1e-4 < stats.binom.sf(alarms - 1, sets, 0.05)
+    assert sum(bool(cautions(f)) for f in fits) < 0.15 * sets
+
+
+@pytest.mark.parametrize("runs", [1, 3])
+def test_no_scaling_law_is_right_of_users_who_think(runs):
+    """Four processors of 30 ms, a lock of 5 ms, one second of thinking, 1 % noise."""
+    stations = [networks.queue(0.03, 4), networks.queue(0.005)]
+    N = np.array([10, 20, 40, 60, 80, 120, 160, 200, 300])
+    X = np.tile(networks.solve(stations, N, 1.0).X, runs)
+    X = X * np.exp(0.01 * np.random.default_rng(6).standard_normal(len(X)))
+    fits, _ = laws.fit_all(np.tile(N, runs), X, "log")
+    chosen, why = choose(fits)
+    assert chosen is None and "usl is rejected: it misses the points" in why
+    assert choose({"usl": fits["usl"]}) == (None, why[why.index("usl is rejected") :])
+    assert "the law misses the points" in cautions(fits["usl"])[0]
+
+
+def test_points_that_a_law_meets_exactly_give_no_caution():
+    for law, quantities in (("linear", {}), ("amdahl", {"sigma": 0.1})):
+        X = LAWS[law](N=N7, X1=10.0, **quantities)
+        for weights in ("absolute", "relative", "log", "auto"):
+            assert cautions(fit(LAWS[law], {"N": N7, "X": X}, weights)) == []
+
+
+@pytest.mark.parametrize("noise", ["percentage", "absolute"])
+def test_weights_found_are_those_of_the_errors(noise):
+    random = np.random.default_rng(7)
+    exact = LAWS["amdahl"](N=np.tile(N7, 3), X1=100.0, sigma=0.05)
+    for _ in range(10):
+        error = 0.03 * random.standard_normal(21)
+        X = exact * np.exp(error) if noise == "percentage" else exact + exact.mean() * error
+        right, wrong = ("log", "absolute") if noise == "percentage" else ("absolute", "log")
+        data = {"N": np.tile(N7, 3), "X": X}
+        found = fit(LAWS["amdahl"], data, "auto")
+        assert found.weights == right and found.lead > 2
+        assert found.estimate == fit(LAWS["amdahl"], data, right).estimate
+        assert any(
+            f"--weights {right}" in told for told in cautions(fit(LAWS["amdahl"], data, wrong))
+        )
+        everywhere, _ = laws.fit_all(data["N"], X, "auto")
+        assert {f.weights for f in everywhere.values()} == {right}
+        assert all(f.lead == everywhere["usl"].lead for f in everywhere.values())
+
+
+def restricted(X, N, variance):
+    """The restricted likelihood of a line through zero, whose errors have this relative variance,
+    integrated over its slope and its size of errors (Harville 1974, Biometrika 61:383).
+    """
+    information = np.sum(N**2 / variance)
+    squares = np.sum((X - N * np.sum(N * X / variance) / information) ** 2 / variance)
+    return (
+        -np.log(variance).sum() / 2 - np.log(information) / 2 - (len(X) - 1) / 2 * np.log(squares)
+    )
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e6])
+def test_the_lead_is_that_of_restricted_likelihoods(scale):
+    """With errors so small that a logarithm is as good as a ratio; whatever the unit."""
+    X = scale * N7 * (1 + 1e-6 * np.random.default_rng(8).standard_normal(7))
+    result = fit(LAWS["linear"], {"N": N7, "X": X}, "auto")
+    expected = restricted(X, N7, (scale * N7) ** 2) - restricted(X, N7, np.ones(7))
+    assert result.lead == pytest.approx(abs(expected), abs=1e-4)
+    assert result.weights == ("log" if expected > 0 else "absolute")
+
+
+def test_points_that_hardly_tell_their_weights_say_so():
+    X = LAWS["amdahl"](N=N7[:5], X1=10.0, sigma=0.1) * [1.02, 0.99, 0.98, 1.03, 0.99]
+    found = fit(LAWS["usl"], {"N": N7[:5], "X": X}, "auto")
+    assert found.lead < 2
+    assert any("these points hardly tell how errors grow with X" in s for s in cautions(found))
+
+
+def test_without_points_to_spare_or_with_negative_results_errors_are_absolute():
+    assert fit(LAWS["amdahl"], {"N": [1, 2], "X": [10, 19]}, "auto").weights == "absolute"
+    assert fit(line, {"N": [1, 2, 3, 4], "X": [-3, -1, 1.1, 3]}, "auto").weights == "absolute"
