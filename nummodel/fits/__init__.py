@@ -1,22 +1,30 @@
 """What measurements say of laws: estimates, intervals, predictions, and which law they support."""
 
 from nummodel.fits import admissible, compare, joint, laws
+from nummodel.fits._adequacy import LackOfFit, cautions, lack_of_fit
 from nummodel.fits._bootstrap import bootstrap
 from nummodel.fits._fit import Fit, fit, refit
-from nummodel.fits._remarks import EXTRAPOLATION, answer, remarks
+from nummodel.fits._next import next_load
+from nummodel.fits._remarks import EXTRAPOLATION, advice, answer, doubling, remarks
 from nummodel.fits.compare import choose
 
 __all__ = [
     "EXTRAPOLATION",
     "Fit",
+    "LackOfFit",
     "admissible",
+    "advice",
     "answer",
     "bootstrap",
+    "cautions",
     "choose",
     "compare",
+    "doubling",
     "fit",
     "joint",
+    "lack_of_fit",
     "laws",
+    "next_load",
     "refit",
     "remarks",
 ]

@@ -27,6 +27,7 @@ def bootstrap(
     """
     import pandas as pd
 
+    fit = fit.whole
     if fit.dof <= 0:
         n = len(fit.N)
         raise ValueError(f"bootstrap: {n} points for {len(fit.free)} estimates, none spare")

@@ -4,20 +4,20 @@ Intervals are profile intervals (see `_intervals`): they respect bounds. A quant
 one-sided interval and no standard error.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from nummodel.arguments import valid
+from nummodel.arguments import LARGEST, within
 from nummodel.errors import InputError
 from nummodel.fits import _errors, _intervals, _peaks
+from nummodel.fits._functions import Bounds, Function, law_of
 from nummodel.fits._leastsquares import Batch, in_unit, scale_of, search, solve, unit_of
 from nummodel.fits._problem import Solved, problem
 from nummodel.formula import Formula
-from nummodel.nomenclature import quantity
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,15 +27,18 @@ MANY = 100
 
 
 def fit(
-    law: Formula,
+    model: Formula | Callable,
     data: Mapping[str, Any],
     weights: Any = "absolute",
     resolution: Any = 0.0,
     times: Any = 1.0,
     start: Mapping[str, float] | None = None,
+    bounds: Bounds | None = None,
+    units: Mapping[str, str] | None = None,
+    labels: Mapping[str, str] | None = None,
     **known: float,
 ) -> "Fit":
-    """Estimate the quantities of `law` that are neither columns of `data` nor `known`.
+    """Estimate the quantities of `model` that are neither columns of `data` nor `known`.
 
     `data` maps quantity names to columns: the load (the law's first quantity), the law's result,
     and any other quantity of the law that was measured. The search begins at the points of a coarse
@@ -46,24 +49,40 @@ def fit(
     - "absolute": the same everywhere, as in every published USL fit;
     - "relative": the same percentage everywhere, and the curve is the mean of the measurements;
     - "log": the same percentage everywhere, by residuals of ln X, and the curve is their median;
+    - "auto": "absolute" or "log", whichever makes the measurements more likely; the `weights` of
+      the fit say which, and its `lead` by how much;
     - an array: the factor of each squared residual.
 
     `times` is how often each measurement counts, such as the number of runs whose mean it is.
     `resolution` is the half-width of the rounding of X, a number or an array: errors are taken to
     be at least as large as rounding makes them.
 
+    A function may take time, if it takes one number for each argument and no arrays: its intervals
+    are searched from the estimates only.
+
     Raises InputError if there are fewer different loads than quantities to estimate, or if the best
     estimates give a result that cannot be; and ValueError for any other argument that makes no
     sense.
     """
+    law = law_of(model, data, known, bounds, units, labels)
+    if isinstance(weights, str) and weights == "auto":
+        rest = {"resolution": resolution, "times": times, "start": start, **known}
+        absolute = fit(law, data, "absolute", **rest)
+        if not (absolute.X > 0).all():
+            return absolute
+        log = fit(law, data, "log", **rest)
+        lead = _restricted(log) - _restricted(absolute)
+        return replace(log if lead > 0 else absolute, lead=abs(lead))
     checked = problem(law, data, weights, resolution, times, known)
     if start is not None:
         if set(start) != set(checked.free):
             names, expected = ", ".join(start), ", ".join(checked.free)
             raise ValueError(f"fit: start has {names}, expected {expected}")
-        valid(start, whole=())
+        for name, value in start.items():
+            within(name, value, *law.range_of(name))
+    local = start is not None or (isinstance(law, Function) and law.slow)
     given = {field.name: getattr(checked, field.name) for field in fields(checked)}
-    result = Fit(**given, estimate=search(checked, start), local=start is not None)
+    result = Fit(**given, estimate=search(checked, start), local=local)
     try:
         law(**{law.quantities[0]: result.N}, **result.values)
     except ArithmeticError as impossible:
@@ -97,8 +116,13 @@ class Fit(Solved):
         from nummodel import plot
         from nummodel.nomenclature import label
 
-        labels = label(self.law.quantities[0]), label(self.law.result)
-        return table + plot.fitted(self, *labels, alt=repr(self).strip("<>")).html()
+        x, y = (label(n, self.law.meaning(n)) for n in (self.law.quantities[0], self.law.result))
+        return table + plot.fitted(self, x, y, alt=repr(self).strip("<>")).html()
+
+    @property
+    def whole(self) -> "Fit":
+        """The fit of all columns that were fitted together."""
+        return self
 
     def interval(self, name: str, level: float = 0.95) -> tuple[float, float]:
         """Profile interval of an estimate, of "N_opt" (the peak's load) or of "X_max" (the highest
@@ -127,7 +151,7 @@ class Fit(Solved):
             estimates = {}
             for name in self.free:
                 low, high = self.interval(name, level)
-                open_ = np.isinf(high) or (low, high) == quantity(name)[3:] or self._flat
+                open_ = np.isinf(high) or (low, high) == self.law.range_of(name) or self._flat
                 identified = bool(name not in self.at_bound and not open_)
                 error = float(stderr.get(name, np.nan))
                 estimates[name] = Estimate(self.estimate[name], error, low, high, identified)
@@ -146,50 +170,58 @@ class Fit(Solved):
         rows = {name: e._asdict() for name, e in self.estimates(level).items()}
         return pd.DataFrame.from_dict(rows, orient="index")
 
-    def _loads(self, what: str, N: Any) -> np.ndarray:
-        """The loads at which `what` is computed. Raises ValueError unless they are positive."""
+    def _loads(self, what: str, N: Any, columns: Mapping[str, Any]) -> tuple[np.ndarray, dict]:
+        """The loads at which `what` is computed, and the `columns` there, which may be numbers.
+        Raises ValueError unless loads are positive, and each column of the fit has values there.
+        """
         N = np.atleast_1d(np.asarray(N, dtype=float))
         if not (N > 0).all():
             raise ValueError(f"{what}: {self.law.quantities[0]} must be positive")
-        self.without_columns(what)
-        return N
+        missing = [n for n, v in self.known.items() if np.ndim(v) and n not in columns]
+        if missing:
+            raise ValueError(f"{what}: {', '.join(missing)} is a column, expected its values there")
+        return N, {n: np.zeros(N.shape) + v for n, v in columns.items()}
 
-    def curve(self, N, level: float = 0.95) -> "pd.DataFrame":
-        """The curve with the profile interval for its true height (low, high); one row per N."""
+    def curve(self, N, level: float = 0.95, **columns) -> "pd.DataFrame":
+        """The curve with the profile interval for its true height (low, high); one row per N. Other
+        columns of the fit need values there.
+        """
         import pandas as pd
 
-        N = self._loads("curve", N)
-        low, high = _intervals.interval(self, _intervals.height(self, N), level)
-        return pd.DataFrame({"N": N, "value": self.at(N), "low": low, "high": high})
+        N, columns = self._loads("curve", N, columns)
+        low, high = _intervals.interval(self, _intervals.height(self, N, columns), level)
+        return pd.DataFrame({"N": N, "value": self.at(N, **columns), "low": low, "high": high})
 
-    def predict(self, N, level: float = 0.95, weight: Any = None) -> "pd.DataFrame":
+    def predict(self, N, level: float = 0.95, weight: Any = None, **columns) -> "pd.DataFrame":
         """The curve with the interval for a new measurement (low, high); one row per N.
 
         A new measurement is assumed to scatter as much as the fitted points. If the weights of
         these points were given as an array, also give the `weight` of each new point; without it,
         the interval is NaN. A value is in the interval if the fit with this value as one more point
         is not much worse: its sum of squares grows by less than the F threshold. For a straight
-        line this interval is exact. Its lower end is never below zero.
+        line this interval is exact. Its lower end is never below zero. Other columns of the fit
+        need values at the new points.
 
         Of more than `MANY` loads, the intervals of as many are searched for, and those between
-        follow by interpolation, unless weights were given.
+        follow by interpolation, unless weights or columns were given.
         """
         import pandas as pd
 
-        N = self._loads("predict", N)
+        N, columns = self._loads("predict", N, columns)
         at, place = np.unique(N, return_inverse=True)
         many = int(np.clip(10**5 // len(self.folded[0]), 20, MANY))
-        if weight is not None:
+        if weight is not None or columns:
             at, place = N, np.arange(len(N))
         elif len(at) > many:
             share = np.linspace(0, 1, many // 2)
             even = np.searchsorted(at, at[0] * (at[-1] / at[0]) ** share).clip(0, len(at) - 1)
             at = np.unique(np.append(at[even], np.quantile(at, share, method="nearest")))
-        curve, value = self.at(at), self.at(N)
+        curve, value = self.at(at, **columns), self.at(N, **columns)
         if weight is None:
             weight = np.nan if self.weights == "given" else 1.0
         weight = np.broadcast_to(np.asarray(weight, dtype=float), at.shape)
-        low, high = _intervals.interval(self, _intervals.observation(self, at, weight), level)
+        target = _intervals.observation(self, at, weight, columns)
+        low, high = _intervals.interval(self, target, level)
         if len(at) < len(np.unique(N)):
             low, high = (value * np.interp(np.log(N), np.log(at), e / curve) for e in (low, high))
         else:
@@ -251,8 +283,12 @@ class Fit(Solved):
 
     @cached_property
     def _slopes(self) -> np.ndarray:
-        """Of the weighted residuals, a column for each of the `inner` estimates."""
-        J = self.law.gradient(self.inner)(**{self.law.quantities[0]: self.N}, **self.values)
+        """The `slopes` by the `inner` estimates."""
+        return self.slopes(self.inner)
+
+    def slopes(self, names: tuple[str, ...]) -> np.ndarray:
+        """Of the weighted residuals, a column for each of these estimates."""
+        J = self.law.gradient(names)(**{self.law.quantities[0]: self.N}, **self.values)
         J = J / self.at(self.N)[:, None] if _errors.percent(self.weights) else J
         return J * np.sqrt(self.w)[:, None]
 
@@ -273,6 +309,19 @@ class Fit(Solved):
         R = np.linalg.qr(self._slopes / scale, mode="r")
         half = np.linalg.inv(R) / scale[:, None]
         return self.variance * half @ half.T
+
+
+def _restricted(fit: Fit) -> float:
+    """The logarithm of the restricted likelihood, by which fits of the same quantities with
+    different weights can be compared: it counts only errors that no estimate can follow (Patterson
+    and Thompson 1971). Zero where the estimates leave no error to count.
+    """
+    if fit.dof <= 0:
+        return 0.0
+    R = np.linalg.qr(fit.slopes(fit.free), mode="r")
+    jacobian = np.log(fit.at(fit.N)).sum() if _errors.percent(fit.weights) else 0.0
+    of_curves = np.log(np.maximum(np.abs(np.diag(R)), 1 / LARGEST)).sum()
+    return float(-fit.dof / 2 * np.log(max(fit.rss, fit.w @ fit.least)) - of_curves - jacobian)
 
 
 def refit(base: Fit, X: np.ndarray, times: Any = 1.0) -> np.ndarray:

@@ -6,14 +6,16 @@ the others are fitted. The interval holds the values whose cost is below the F t
 Watts 1988, chapter 6).
 """
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from nummodel.fits._functions import Function
 from nummodel.fits._leastsquares import Batch, axes, descend, mesh, scale_of
-from nummodel.fits._peaks import FAR, peak, shapes, top
-from nummodel.fits._problem import Solved
+from nummodel.fits._peaks import FAR, NEAR, falls, least, peak, shapes, top
+from nummodel.fits._problem import Solved, quantile
 from nummodel.fits._reparametrised import by_height, by_peak, height_at, level
 from nummodel.formula import Formula
 from nummodel.nomenclature import quantity
@@ -22,8 +24,9 @@ from nummodel.nomenclature import quantity
 TRIES = 3
 #: What may be infinite, and is searched for by its reciprocal.
 RECIPROCAL = ("N_opt", "X_max")
-#: How often a measurement counts that a curve has to meet.
-EXACT = 1e12
+#: How often a measurement counts that a curve has to meet: its interval is then a thousandth of its
+#: width too wide at most, and the search does not have to follow a narrow valley.
+EXACT = 1e4
 
 
 class Target(NamedTuple):
@@ -32,8 +35,9 @@ class Target(NamedTuple):
     The `law` has this quantity, `name`, as an argument. `value` is its estimate: one number, or one
     for each of the `loads`. If `rooted` is the name of an argument, the square root of that
     argument is fitted. With a `weight` at each load, the quantity is no argument of the law: it is
-    compared with the law's result, as a measurement is. A quantity may stand in place of different
-    arguments of the law: then the others are `alternatives`, and the lowest of all costs is used.
+    compared with the law's result, as a measurement is; `columns` are its other quantities. A
+    quantity may stand in place of different arguments of the law: then the others are
+    `alternatives`, and the lowest of all costs is used.
     """
 
     name: str
@@ -44,6 +48,7 @@ class Target(NamedTuple):
     weight: np.ndarray | None = None
     rooted: str = ""
     alternatives: tuple["Target", ...] = ()
+    columns: Mapping[str, Any] = {}
 
     def values(self, of_the_law: dict[str, Any]) -> dict[str, Any]:
         """Values of quantities of the fitted law, and the root that follows from them."""
@@ -62,20 +67,25 @@ def of(fit: Solved, name: str) -> Target:
     raise ValueError(f"{fit.law.__name__} has no {name}")
 
 
-def height(fit: Solved, N: np.ndarray) -> Target:
-    """The height of the curve at each N."""
+def height(fit: Solved, N: np.ndarray, columns: Mapping[str, Any] | None = None) -> Target:
+    """The height of the curve at each N, where the law has these other columns."""
     scale = scale_of(fit.law, fit.free)
-    if not scale:  # no quantity gives way to the height: the curve has to meet it
-        return observation(fit, N, np.full(len(N), EXACT * fit.w.max()))
+    taken = {"N0", "X0"} & {fit.law.result, *fit.law.quantities}
+    if not scale or columns or taken:  # no quantity gives way: the curve has to meet the height
+        return observation(fit, N, np.full(len(N), EXACT * fit.w.max()), columns)
     law = by_height(fit.law, height_at(fit.law), scale)
     return Target("X0", law, _without(fit.free, scale), fit.at(N), N)
 
 
-def observation(fit: Solved, N: np.ndarray, weight: np.ndarray) -> Target:
-    """A new measurement at each N. Adding it to the others costs what it differs from the curve by,
-    in units of its error, or less if the curve can give way.
+def observation(
+    fit: Solved, N: np.ndarray, weight: np.ndarray, columns: Mapping[str, Any] | None = None
+) -> Target:
+    """A new measurement at each N, where the law has these other columns. Adding it to the others
+    costs what it differs from the curve by, in units of its error, or less if the curve can give
+    way.
     """
-    return Target("X0", fit.law, fit.free, fit.at(N), N, weight)
+    columns = columns or {}
+    return Target("X0", fit.law, fit.free, fit.at(N, **columns), N, weight, columns=columns)
 
 
 def _ceiling(fit: Solved) -> Target:
@@ -84,6 +94,8 @@ def _ceiling(fit: Solved) -> Target:
     """
     from nummodel.models import scaling
 
+    if isinstance(fit.law, Function):
+        return _limit(fit)
     ceiling, scale = highest(fit), scale_of(fit.law, fit.free)
     if not scale:
         raise ValueError("X_max with an interval needs a free scale, such as X1")
@@ -97,11 +109,20 @@ def _ceiling(fit: Solved) -> Target:
     return Target("X_max", again, free, value, rooted=rooted)
 
 
+def _limit(fit: Solved) -> Target:
+    """The height, far beyond all measurements, of a function that rises to a ceiling."""
+    N, X = top(fit)
+    if not fit.law.algebraic or np.isfinite(N) or not np.isfinite(X) or falls(fit):
+        expected = "expected plain arithmetic that only rises, to a ceiling, within its bounds"
+        raise ValueError(f"X_max of {fit.law.__name__} has no interval: {expected}")
+    return height(fit, np.array([FAR * fit.N.max()]))
+
+
 def movers(fit: Solved, name: str) -> tuple[str, ...]:
     """The estimates that "N_opt" or "X_max" follows. Raises ValueError for what the law lacks."""
     if name == "N_opt" and name not in fit.free:
         return shapes(fit)
-    if name == "X_max" and name not in fit.free:
+    if name == "X_max" and name not in fit.free and not isinstance(fit.law, Function):
         return tuple(n for n in highest(fit).quantities if n in fit.free)
     return ()
 
@@ -124,22 +145,27 @@ def _peak(fit: Solved) -> Target:
     """The load of the peak, in place of the last quantity that makes one; and of those before, as
     long as that would have to leave its range somewhere.
     """
-    N, targets = peak(fit), []
+    N, first, targets = peak(fit), least(fit), []
     names = shapes(fit)
+    refused = f"N_opt of {fit.law.__name__} has no interval"
+    if not fit.law.algebraic:
+        raise ValueError(f"{refused}: the function is no plain arithmetic")
+    if unbounded := [n for n in names if fit.law.range_of(n)[0] == -np.inf]:
+        raise ValueError(f"{refused}: {', '.join(unbounded)} may be any number, expected bounds")
     points = mesh(axes(fit.law, fit.free, fit.N, fit.X))
     for name in reversed(names):
         law, rest = by_peak(fit.law, name), _without(fit.free, name)
-        targets.append(Target("N_opt", law, rest, np.array([N if N > 1 else 0.5])))
+        targets.append(Target("N_opt", law, rest, np.array([N if N > first else first / 2])))
         some = {n: points[n][:, None] for n in names if n != name}
-        values = fit.values | some | {"N": np.quantile(fit.N, [0, 0.5, 1])}
+        values = fit.values | some | {fit.law.quantities[0]: np.quantile(fit.N, [0, 0.5, 1])}
         if np.isfinite(level(fit.law, name, values)).all():
             break
-    if 1 < N < np.inf:  # what makes the peak there has to be what was estimated
-        at = fit.values | {"N": N}
+    if first < N < np.inf:  # what makes the peak there has to be what was estimated
+        at = fit.values | {fit.law.quantities[0]: N}
         inner = [n for n in names[-len(targets) :] if n not in fit.at_bound]
         ratios = [level(fit.law, n, at) / fit.estimate[n] for n in inner]
         if not np.allclose(ratios, 1, rtol=0.05):  # far out, rounding hides where the slope is 0
-            raise ValueError(f"N_opt of {fit.law.__name__} has no interval: several peaks")
+            raise ValueError(f"{refused}: several peaks")
     return targets[0]._replace(alternatives=tuple(targets[1:]))
 
 
@@ -163,12 +189,14 @@ def cost(
     load = fit.law.quantities[0]
     held: dict[str, Any] = {n: np.atleast_1d(v) for n, v in fit.known.items()} | {load: N}
     X, w = (np.broadcast_to(v, (len(row), len(X))) for v in (X, w))
-    if target.loads is not None:
-        held["N0"] = target.loads[row][:, None]
     if target.weight is None:
         held[target.name] = value[:, None]
-    else:  # one more point
-        held[load] = np.column_stack([np.broadcast_to(N, X.shape), held.pop("N0")])
+        if target.loads is not None:
+            held["N0"] = target.loads[row][:, None]
+    elif target.loads is not None:  # one more point
+        held[load] = np.column_stack([np.broadcast_to(N, X.shape), target.loads[row]])
+        for n, v in target.columns.items():
+            held[n] = np.column_stack([np.broadcast_to(held[n], X.shape), v[row]])
         X, w = np.column_stack([X, value]), np.column_stack([w, target.weight[row]])
     rss = squares(fit, target, held, X, w, fit.values, everywhere and not fit.local)
     return np.maximum(rss + within - fit.rss, 0.0) / fit.variance
@@ -186,23 +214,9 @@ def squares(
         loads = fit.N if target.loads is None else np.append(fit.N, target.loads)
         points = target.values(axes(fit.law, fit.free, loads, fit.X))
     batch = Batch(target.law, target.free, held, X, w, fit.weights)
-    # The last steps are Newton's: after one of 1e-5 of the residuals' norm, the ends of intervals
-    # were the same to 1e-12 as with steps of 1e-10.
-    rss = descend(batch, points, TRIES, here.reshape(len(X), len(target.free)), 1e-5).rss
+    rss = descend(batch, points, TRIES, here.reshape(len(X), len(target.free)), 1e-10).rss
     others = [squares(fit, t, held, X, w, start, everywhere) for t in target.alternatives]
     return np.min([rss, *others], axis=0)
-
-
-def quantile(level: float, dof: int) -> float:
-    """Student's t that leaves `1 - level` outside on both sides; NaN without points to spare.
-
-    Raises ValueError for a level that is not between 0 and 1.
-    """
-    from scipy.special import stdtrit
-
-    if not 0 < level < 1:
-        raise ValueError(f"level is {level}, expected a number between 0 and 1, such as 0.95")
-    return float(-stdtrit(dof, (1 - level) / 2)) if dof > 0 else np.nan
 
 
 def interval(fit: Solved, target: Target, level: float) -> tuple[np.ndarray, np.ndarray]:
@@ -211,22 +225,31 @@ def interval(fit: Solved, target: Target, level: float) -> tuple[np.ndarray, np.
     A cost that does not reach the threshold before the bound of the range has its end there, which
     may be infinity.
     """
-    t, count = quantile(level, fit.dof), len(target.value)
+    t, count = fit.quantiles(target, level), len(target.value)
     no_weight = target.weight is not None and np.isnan(target.weight).any()
-    if np.isnan(t) or not count or no_weight:
+    if np.isnan(t).any() or not count or no_weight:
         return np.full(count, np.nan), np.full(count, np.nan)
-    low, high = quantity(target.name)[3:]
+    low, high = _range(fit.law, target)
     size = {"X": fit.X.max(), "N": fit.N.max()}.get(target.name[0], 1.0)
-    far = FAR * np.maximum(np.where(np.isfinite(target.value), target.value, 0.0), size)
-    far = np.minimum(far, high)
+    far = FAR * np.maximum(np.where(np.isfinite(target.value), np.abs(target.value), 0.0), size)
     lowest = np.full(count, low or (target.name in RECIPROCAL) * size / FAR)
+    lowest = np.maximum(lowest, -far)
+    far = np.minimum(far, high)
     lower, upper = _ends(fit, target, t, np.clip(target.value, low, far), lowest, far)
     return np.where(lower == lowest, low, lower), np.where(upper == far, high, upper)
 
 
-def _ends(fit: Solved, target: Target, t: float, value, lowest, far) -> np.ndarray:
+def _range(law: Formula, target: Target) -> tuple[float, float]:
+    if target.loads is not None and law.result in law.own:
+        return law.range_of(law.result)
+    if target.name == "N_opt" and law.quantities[0] in law.own:
+        return 0.0, np.inf
+    return quantity(target.name)[3:] if target.loads is not None else law.range_of(target.name)
+
+
+def _ends(fit: Solved, target: Target, t: np.ndarray, value, lowest, far) -> np.ndarray:
     """The ends of the intervals: from the estimates `value` down to `lowest` and up to `far`, the
-    first values whose cost is t^2; `lowest` or `far` itself if there is none.
+    first values whose cost is t^2, of the same row; `lowest` or `far` itself if there is none.
     """
     from scipy.optimize.elementwise import find_root
 
@@ -236,13 +259,16 @@ def _ends(fit: Solved, target: Target, t: float, value, lowest, far) -> np.ndarr
 
     count, near, limit = len(value), np.tile(turned(value), 2), turned(np.append(lowest, far))
     bounds = np.minimum(near, limit), np.maximum(near, limit)
-    step = np.select([near == turned(np.tile(far, 2)), near == 0], [near, 1e-9], 1e-3 * near)
+    step = np.select(
+        [near == turned(np.tile(far, 2)), near == 0], [near, 1e-9], 1e-3 * np.abs(near)
+    )
     end = limit.copy()
 
     def excess(value, row, everywhere=True):
         with np.errstate(divide="ignore", over="ignore"):
-            F = cost(fit, target, turned(value), row.astype(int) % count, everywhere)
-        return np.sqrt(np.nan_to_num(F, nan=1e300, posinf=1e300)) - t
+            row = row.astype(int) % count
+            F = cost(fit, target, turned(value), row, everywhere)
+        return np.sqrt(np.nan_to_num(F, nan=1e300, posinf=1e300)) - t[row]
 
     rows = np.flatnonzero(near != limit)
     for everywhere in (False, True):
@@ -255,7 +281,8 @@ def _ends(fit: Solved, target: Target, t: float, value, lowest, far) -> np.ndarr
             crossed = np.append(crossed, on[missing > 0])
             further = (missing <= 0) & (outer[on] != limit[on])
             # Where the cost is a parabola, this factor leads just beyond the threshold.
-            factor = np.clip(1.02 * t / np.maximum(missing + t, 1e-9), 1.1, 30)[further]
+            enough = t[on % count]
+            factor = np.clip(1.02 * enough / np.maximum(missing + enough, 1e-9), 1.1, 30)[further]
             on = on[further]
             inner[on] = outer[on]
             outer[on] += (factor - 1) * (outer - near)[on]
@@ -292,9 +319,10 @@ def _once(excess):
 def load(fit: Solved, X: float, level: float) -> np.ndarray:
     """The load at which the curve first reaches `X`, and the ends of its interval: the loads at
     which the upper and the lower end of the curve's own interval reach `X`. Infinite for what does
-    not reach `X` between 1, or the first load, and a thousand times the last.
+    not reach `X` between 1, or the first load, and a thousand times the last; `NEAR` times the last
+    for a function that is no algebra.
     """
-    lowest, far = min(1.0, fit.N.min()), 1e3 * fit.N.max()
+    lowest, far = min(1.0, fit.N.min()), (1e3 if fit.law.algebraic else NEAR) * fit.N.max()
     highest = max(min(peak(fit), far), 2 * lowest)
     t = quantile(level, fit.dof)
 

@@ -5,16 +5,17 @@ Levenberg-Marquardt with the formula's exact derivatives, projected on the allow
 a bootstrap, a profile and a coverage study are one call each.
 """
 
+import math
 from collections.abc import Mapping
-from math import prod
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from nummodel.fits import _errors
+from nummodel.fits._functions import Function
 from nummodel.fits._problem import Problem
 from nummodel.formula import Formula
-from nummodel.nomenclature import quantity
 
 
 class Batch(NamedTuple):
@@ -42,76 +43,101 @@ class Solution(NamedTuple):
     rss: np.ndarray
 
 
-def solve(batch: Batch, start: np.ndarray, tolerance: float = 1e-10) -> Solution:
+def solve(batch: Batch, start: np.ndarray, tolerance: float = 1e-14) -> Solution:
     """The minimum of each problem that `start`, a row of free quantities for each or one for all,
     leads to. Every estimate keeps to the range of its quantity, ends included.
 
-    The search stops when a step is below `tolerance` times the norm of the residuals.
+    The search stops when a further step would be below `tolerance` times the norm of the residuals.
     """
-    law, free, known, X, w, kind = batch
-    rows, count = len(X), len(free)
-    w = np.broadcast_to(w, X.shape)
-    root_w, percent = np.sqrt(w), _errors.percent(kind)
-    squared_slopes = {"log": 1, "relative": 2}.get(kind, 0)
-    known = {n: np.broadcast_to(v, (rows, v.shape[-1])) for n, v in known.items()}
-    pairs = [(i, j) for i in range(count) for j in range(i + 1)]
-
-    def expansion(p, at):
-        """At values `p` of the problems `at`: the residual sum of squares, half its gradient, and
-        half the lower triangle of its Hessian in two parts, which the slopes and the second
-        derivatives of the law make.
-        """
-        values = {n: v[at] for n, v in known.items()}
-        values |= {n: q[:, None] for n, q in zip(free, p, strict=True)}
-        value, *derivatives = law.jet(free, second=True)(**values)
-        unit = root_w[at] / value if percent else root_w[at]
-        slopes, bends = [unit * d for d in derivatives[:count]], derivatives[count:]
-        pull = root_w[at] * _errors.slope(kind, X[at], value)
-        gradient = np.array([_dot(slope, pull) for slope in slopes])
-        hessian = np.zeros((2, count, count, len(at)))
-        for (i, j), bend in zip(pairs, bends, strict=True):
-            bend = unit * bend
-            if percent:  # as d2(ln f) = d2(f) / f - d(ln f) d(ln f), and once more
-                bend = bend - squared_slopes * slopes[i] * (derivatives[j] / value)
-            hessian[:, i, j] = _dot(slopes[i], slopes[j]), _dot(bend, pull)
-        return _dot(w[at], _errors.squares(kind, X[at], value)), gradient, hessian
-
-    unsolved = np.arange(rows)
-    # Quantities come first and problems last, so that each step works on whole rows.
-    p = np.broadcast_to(start, (rows, count)).T.astype(float)
-    best, least = p.copy(), np.empty(rows)
+    law, free, rows = batch.law, batch.free, len(batch.X)
+    rest, unsolved = _by_points(batch), np.arange(rows)
+    best, least = np.empty((len(free), rows)), np.empty(rows)
     with np.errstate(all="ignore"):
         if not free:
-            return Solution(best.T, expansion(p, unsolved)[0])
-        low, high = np.array([quantity(n)[3:] for n in free]).T[:, :, None]
-        p = np.clip(p, low, high)
-        rss, gradient, hessian = expansion(p, unsolved)
-        damping = np.full(rows, 1e-4)
-        rounding = np.sqrt(_dot(w, (3 * _errors.rounding(kind, X)) ** 2))
+            return Solution(best.T, _rss(rest, best))
+        low, high = np.array([law.range_of(n) for n in free]).T[:, :, None]
+        p = np.clip(np.atleast_2d(start).T, low, high)
+        rss, gradient, hessian = _expansion(rest, p)
+        p, damping = np.broadcast_to(p, best.shape), np.full(rows, 1e-4)
+        rounding = np.sqrt(_total(rest.w, (3 * _errors.rounding(rest.kind, rest.X)) ** 2))
         for _ in range(200):
-            step, length = _step(p, gradient, hessian, damping, low, high)
-            new_rss, new_gradient, new_hessian = expansion(p + step, unsolved)
-            better = new_rss <= rss * (1 + 1e-13)
-            end = (length <= tolerance * np.sqrt(rss) + rounding[unsolved]) | (damping > 1e15)
-            p = np.where(better, p + step, p)
-            rss = np.where(better, new_rss, rss)
-            gradient = np.where(better, new_gradient, gradient)
-            hessian = np.where(better, new_hessian, hessian)
+            step, length, newton = _step(p, gradient, hessian, damping, low, high)
+            moved, size = p + step, np.sqrt(rss)
+            # Newton's steps get shorter by their length, and by what the damping takes off them.
+            further = length * np.where(newton, np.fmin(damping + length / size, 1), 1)
+            end = (further <= tolerance * size + rounding) | (damping > 1e15)
+            if end.any():
+                last = _rss(_some(rest, end), moved[:, end])
+                better = last <= rss[end] * (1 + 1e-13)
+                best[:, unsolved[end]] = np.where(better, moved[:, end], p[:, end])
+                least[unsolved[end]] = np.where(better, last, rss[end])
+                on = np.flatnonzero(~end)
+                if not len(on):
+                    break
+                rest, unsolved, rounding = _some(rest, on), unsolved[on], rounding[on]
+                p, moved, gradient = p[:, on], moved[:, on], gradient[:, on]
+                rss, hessian, damping = rss[on], hessian[..., on], damping[on]
+            after: Any = (moved, *_expansion(rest, moved))
+            better = after[1] <= rss * (1 + 1e-13)
+            if not better.all():
+                after = map(partial(np.where, better), after, (p, rss, gradient, hessian))
+            p, rss, gradient, hessian = after
             smaller, larger = np.maximum(damping / 20, 1e-13), 10 * np.maximum(damping, 1e-7)
             damping = np.where(better, smaller, larger)
-            if end.any():
-                best[:, unsolved[end]], least[unsolved[end]] = p[:, end], rss[end]
-                on = np.flatnonzero(~end)
-                unsolved, p, rss, damping = unsolved[on], p[:, on], rss[on], damping[on]
-                gradient, hessian = gradient[:, on], hessian[..., on]
-            if not len(unsolved):
-                break
-        best[:, unsolved], least[unsolved] = p, rss
+        else:
+            best[:, unsolved], least[unsolved] = p, rss
     return Solution(best.T, np.where(np.isfinite(least), least, np.inf))
 
 
-def _step(p, gradient, hessian, damping, low, high) -> tuple[np.ndarray, np.ndarray]:
-    """The damped step that stays within bounds, and its length in the unit of the residuals."""
+def _by_points(batch: Batch) -> Batch:
+    """With points first and problems last, so that each operation works on whole rows."""
+    known = {n: np.atleast_2d(v).T for n, v in batch.known.items()}
+    return batch._replace(known=known, X=batch.X.T, w=np.broadcast_to(batch.w, batch.X.shape).T)
+
+
+def _some(batch: Batch, problems: np.ndarray) -> Batch:
+    """These problems alone, of a batch with points first."""
+    known = {n: v[:, problems] if v.shape[1] > 1 else v for n, v in batch.known.items()}
+    return batch._replace(known=known, X=batch.X[:, problems], w=batch.w[:, problems])
+
+
+def _rss(batch: Batch, p: np.ndarray) -> np.ndarray:
+    """The residual sums of squares at values `p` of the free quantities."""
+    curve = batch.law.unchecked(**batch.known, **dict(zip(batch.free, p, strict=True)))
+    return _total(batch.w, _errors.squares(batch.kind, batch.X, curve))
+
+
+def _expansion(batch: Batch, p: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """At values `p` of the free quantities: the residual sum of squares, half its gradient, and
+    half its Hessian in two parts, which the slopes and the second derivatives of the law make.
+    """
+    law, free, known, X, w, kind = batch
+    count, percent = len(free), _errors.percent(kind)
+    value, *found = law.jet(free, second=True)(**known, **dict(zip(free, p, strict=True)))
+    root_w = np.sqrt(w)
+    unit = root_w / value if percent else root_w
+    pull = root_w * _errors.slope(kind, X, value)
+    slopes = np.empty((count, *X.shape))
+    for i in range(count):
+        slopes[i] = unit * found[i]
+    hessian = np.zeros((2, count, count, X.shape[1]))
+    hessian[0] = np.einsum("inb,jnb->ijb", slopes, slopes)
+    if percent:  # as d2(ln f) = d2(f) / f - d(ln f) d(ln f), and once more
+        once_more = pull / root_w * {"log": 1, "relative": 2}[kind]
+        hessian[1] = -np.einsum("inb,jnb->ijb", once_more * slopes, slopes)
+    around, bends = unit * pull, iter(found[count:])
+    for i in range(count):
+        for j in range(i + 1):
+            hessian[1, i, j] += (around * next(bends)).sum(axis=0)
+            hessian[1, j, i] = hessian[1, i, j]
+    gradient = np.einsum("inb,nb->ib", slopes, pull)
+    return _total(w, _errors.squares(kind, X, value)), gradient, hessian
+
+
+def _step(p, gradient, hessian, damping, low, high) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The damped step that stays within bounds, its length in the unit of the residuals, and
+    whether it is Newton's.
+    """
     from_slopes, from_bends = hessian
     one = np.eye(len(p))[:, :, None]
     diagonal = np.einsum("iib->ib", from_slopes)
@@ -119,39 +145,37 @@ def _step(p, gradient, hessian, damping, low, high) -> tuple[np.ndarray, np.ndar
     held = np.where(gradient > 0, p <= low, p >= high)
     held |= ~(diagonal > 0) | ~np.isfinite(gradient)
     scale = np.sqrt(np.where(held, 1.0, diagonal))
+    downhill, damped = np.where(held, 0.0, -gradient / scale), damping * one
+    fixed, unit = held[:, None] | held, scale[:, None] * scale
 
     def to_least(hessian):
-        A = np.where(held[:, None] | held, one, hessian / scale[:, None] / scale) + damping * one
-        return -_solved(A, np.where(held, 0.0, gradient / scale)) / scale
+        return _solved(np.where(fixed, one, hessian / unit) + damped, downhill) / scale
 
     step = to_least(from_slopes + from_bends)
-    no_minimum = ~np.isfinite(step).all(axis=0)  # the slopes alone always have one
-    if no_minimum.any():
-        step[:, no_minimum] = to_least(from_slopes)[:, no_minimum]
+    newton = np.isfinite(step).all(axis=0)
+    if not newton.all():  # the slopes alone always have a minimum
+        step = np.where(newton, step, to_least(from_slopes))
     step = np.clip(p + np.where(np.isfinite(step), step, 0.0), low, high) - p
-    return step, np.sqrt(np.sum((scale * step) ** 2, axis=0))
+    return step, np.sqrt(np.sum((scale * step) ** 2, axis=0)), newton
 
 
 def _solved(A: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Solutions of many small positive definite systems, by Cholesky's factors.
+    """Solutions of many small symmetric systems, NaN for one that is not positive definite.
 
-    `A[i, j]`, i >= j, and `b[i]` hold an entry of all systems each. LAPACK would take them one by
-    one.
+    `A[i, j]` and `b[i]` hold an entry of all systems each. LAPACK would take them one by one.
     """
-    n, L, x = len(b), np.zeros_like(A), b.copy()
-    for i in range(n):
-        for j in range(i + 1):
-            rest = A[i, j] - sum(L[i, k] * L[j, k] for k in range(j))
-            L[i, j] = np.sqrt(rest) if i == j else rest / L[j, j]
-    for i in range(n):
-        x[i] = (x[i] - sum(L[i, k] * x[k] for k in range(i))) / L[i, i]
-    for i in reversed(range(n)):
-        x[i] = (x[i] - sum(L[k, i] * x[k] for k in range(i + 1, n))) / L[i, i]
+    n, rows = len(b), np.concatenate([A, b[:, None]], axis=1)
+    for k in range(n):
+        rows[k] /= np.where(rows[k, k] > 0, rows[k, k], np.nan)
+        rows[k + 1 :] -= rows[k + 1 :, k, None] * rows[k]
+    x = rows[:, n]
+    for k in reversed(range(1, n)):
+        x[:k] -= rows[:k, k] * x[k]
     return x
 
 
-def _dot(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    return np.einsum("bn,bn->b", a, b)
+def _total(weight: np.ndarray, squares: np.ndarray) -> np.ndarray:
+    return np.einsum("nb,nb->b", weight, squares)
 
 
 def search(problem: Problem, start: Mapping[str, float] | None = None) -> dict[str, float]:
@@ -170,18 +194,32 @@ def search(problem: Problem, start: Mapping[str, float] | None = None) -> dict[s
     if not np.isfinite(rss):
         raise ValueError(f"no allowed values of {', '.join(free)} give finite {law.result}")
     # What differs from a bound by rounding alone is on it.
-    allowance = rss * (1 + 1e-12) + problem.w @ _errors.rounding(problem.weights, X) ** 2
+    rounding = rss * 1e-12 + problem.w @ _errors.rounding(problem.weights, X) ** 2
+    # A hundredth of the way to a bound that is not near costs a thousand times as much as rounding.
+    near = 1e7 * (rounding + problem.w.sum() * _errors.ROUNDING**2) * _spread(batch, values)
     for i, name in enumerate(free):
-        for bound in quantity(name)[3:]:
-            if law.is_scale(name) or not np.isfinite(bound) or values[i] == bound:
+        for bound in law.range_of(name):
+            if law.is_scale(name) or values[i] == bound or (bound - values[i]) ** 2 > near[i]:
                 continue
             others = tuple(n for n in free if n != name)
             held = batch._replace(free=others, known=known | {name: np.array([bound])})
             on_bound = solve(held, np.delete(values, i))
-            if on_bound.rss[0] <= allowance:
+            if on_bound.rss[0] <= rss + rounding:
                 values = np.insert(on_bound.estimate[0], i, bound)
     estimate = in_unit(law, dict(zip(free, values, strict=True)), 1 / unit)
     return {n: float(value) for n, value in estimate.items()}
+
+
+def _spread(batch: Batch, values: np.ndarray) -> np.ndarray:
+    """By how much the square of each quantity may differ from its value, if the others follow and
+    the residual sum of squares of the one problem grows by 1; infinite where the points leave the
+    quantity open.
+    """
+    with np.errstate(all="ignore"):
+        A = _expansion(_by_points(batch), values[:, None])[2][0]
+        scale = np.sqrt(np.einsum("iib->i", A))
+        spread = np.diag(_solved(A / np.outer(scale, scale)[..., None] + 0 * A.T, np.eye(len(A))))
+        return np.where(np.isfinite(spread), spread / scale**2, np.inf)
 
 
 def unit_of(law: Formula, X: np.ndarray) -> float:
@@ -207,7 +245,7 @@ def descend(
     axes: Mapping[str, np.ndarray] | None,
     count: int,
     start: np.ndarray | None = None,
-    tolerance: float = 1e-10,
+    tolerance: float = 1e-14,
 ) -> Solution:
     """For each problem the best of the minima that its `start` and the `count` cheapest valleys of
     a mesh with the `axes` lead to. Either may be None.
@@ -233,14 +271,24 @@ def axes(
     """
     values = {}
     for name in free:
-        low, high = quantity(name)[3:]
+        low, high = law.range_of(name)
         sizes = _sizes(law, name, N, X)
-        first, last = 1e-3 * sizes.min(), min(1e3 * sizes.max(), high - low)
-        count = np.clip(round(2 * np.log10(last / first)), 1, 60)  # loads may span any decades
-        steps = np.geomspace(first, last, 1 + count)
+        last = min(1e3 * sizes.max(), high - low)
+        first = 1e-3 * min(sizes.min(), last)
+        count = min(round(2 * math.log10(last / first)), 60)  # loads may span any decades
+        steps = first * (last / first) ** np.linspace(0, 1, 1 + count)
+        if low == -np.inf:
+            values[name] = np.unique(np.clip([*-steps, 0.0, *steps], None, high))
+            continue
         mirrored = high - steps[(steps >= 1e-3 * last) & (steps < last / 2)]
         ends = mirrored if high < np.inf else []
         values[name] = np.sort(np.concatenate([[low], low + steps, ends]))
+    if isinstance(law, Function):  # which may have many arguments, or take time
+        shapes = [n for n in free if not law.is_scale(n)]
+        share = (law.most / math.prod(len(values[n]) for n in shapes)) ** (1 / max(len(shapes), 1))
+        for n in shapes if share < 1 else ():
+            some = np.linspace(0, len(values[n]) - 1, max(int(share * len(values[n])), 3))
+            values[n] = values[n][np.rint(some).astype(int)]
     return values
 
 
@@ -249,9 +297,12 @@ def _sizes(law: Formula, name: str, N: np.ndarray, X: np.ndarray) -> np.ndarray:
     of one of them. A quantity of another unit, or of none, bends the curve with the load, or with
     its square.
     """
-    unit = quantity(name).unit
+    unit = law.meaning(name).unit
+    if unit == "-" and isinstance(law, Function):  # nobody says
+        sizes = [np.abs(measured[measured != 0]) for measured in (X, N)]
+        return np.concatenate([[1.0], *sizes, *(1 / s for s in sizes)])
     for other, measured in ((law.result, X), (law.quantities[0], N)):
-        theirs = quantity(other).unit
+        theirs = law.meaning(other).unit
         if unit != "-" and unit in (theirs, f"1/{theirs}", theirs.removeprefix("1/")):
             sizes = np.abs(measured[measured != 0])
             return sizes if unit == theirs else 1 / sizes
@@ -278,7 +329,9 @@ def _cheapest(batch: Batch, axes: Mapping[str, np.ndarray], count: int) -> np.nd
         X = X[:, some]
     scale = scale_of(law, free)
     axes = {n: axes[n] for n in free if n != scale}
-    points, shape = mesh(axes), tuple(map(len, axes.values()))
+    listed = law.starts(free, {n: np.atleast_2d(v)[0] for n, v in known.items()}, X[0])
+    points = listed or mesh(axes)
+    shape = (len(points[free[0]]),) if listed else tuple(map(len, axes.values()))
     values = {n: np.atleast_2d(v)[:, None] for n, v in known.items()}
     values |= {scale: np.ones(1)} if scale else {}
     X, w = X[:, None], np.atleast_2d(w)[:, None]
@@ -292,10 +345,10 @@ def _cheapest(batch: Batch, axes: Mapping[str, np.ndarray], count: int) -> np.nd
             return np.sum(w * squares, axis=-1), size
 
     step = max(1, 10**6 // X.size)  # so that what is computed at a time stays small
-    parts = [misfit(slice(i, i + step)) for i in range(0, prod(shape), step)]
+    parts = [misfit(slice(i, i + step)) for i in range(0, math.prod(shape), step)]
     rss = np.concatenate([rss for rss, _ in parts], axis=1)
     rss = np.where(np.isfinite(rss), rss, np.inf)
-    valley = _valleys(rss.reshape(-1, *shape)).reshape(rss.shape)
+    valley = np.isfinite(rss) if listed else _valleys(rss.reshape(-1, *shape)).reshape(rss.shape)
     best = np.argsort(np.where(valley, rss, np.inf), axis=1)[:, :count]
     start = {n: p[best] for n, p in points.items()}
     if scale:

@@ -10,11 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from nummodel.arguments import LARGEST, WEIGHTS, numbers, valid
+from nummodel.arguments import LARGEST, WEIGHTS, numbers, within
 from nummodel.errors import InputError
 from nummodel.fits import _errors
 from nummodel.formula import Formula
-from nummodel.nomenclature import quantity
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -47,20 +46,26 @@ class Problem:
         return np.unique(rows, axis=0, return_inverse=True)[1].ravel()
 
     @cached_property
-    def folded(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
-        """The different loads, the mean result and the weight of each, and the weighted squares of
-        the measurements around these means. The squares around a curve are this sum, and those of
-        the means around the curve.
+    def means(self) -> tuple[np.ndarray, np.ndarray, float]:
+        """The mean result and the weight of the points of each `setting`, and the weighted squares
+        of the measurements around these means.
         """
-        N, place = np.unique(self.N, return_inverse=True)
+        w = np.bincount(self.setting, self.w)
+        log = self.weights == "log"
+        mean = np.bincount(self.setting, self.w * (np.log(self.X) if log else self.X)) / w
+        mean = np.exp(mean) if log else mean
+        return mean, w, float(self.w @ _errors.squares(self.weights, self.X, mean[self.setting]))
+
+    @cached_property
+    def folded(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+        """The different loads and their `means`, or the measurements, if few loads were repeated.
+        The squares around a curve are those around the means, and those of the means around the
+        curve.
+        """
+        N = np.unique(self.N)
         if 2 * len(N) > len(self.N) or any(map(np.ndim, self.known.values())):
             return self.N, self.X, self.w, 0.0
-        w = np.bincount(place, self.w)
-        X = np.log(self.X) if self.weights == "log" else self.X
-        mean = np.bincount(place, self.w * X) / w
-        mean = np.exp(mean) if self.weights == "log" else mean
-        within = float(self.w @ _errors.squares(self.weights, self.X, mean[place]))
-        return N, mean, w, within
+        return N, *self.means
 
     @property
     def dof(self) -> int:
@@ -70,10 +75,13 @@ class Problem:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Solved(Problem):
-    """A problem with its estimates; `local` if their search began at a start that was given."""
+    """A problem with its estimates; `local` if that of intervals begins only there; and the
+    `lead` in log-likelihood over other weights, if its weights were found from the points.
+    """
 
     estimate: dict[str, float]
     local: bool = False
+    lead: float = np.inf
 
     @property
     def values(self) -> dict[str, Any]:
@@ -110,7 +118,7 @@ class Solved(Problem):
     @cached_property
     def at_bound(self) -> dict[str, float]:
         """The estimates that sit on a bound of their range, with the bound."""
-        return {n: b for n in self.free for b in quantity(n)[3:] if self.estimate[n] == b}
+        return {n: b for n in self.free for b in self.law.range_of(n) if self.estimate[n] == b}
 
     def at(self, N, **columns) -> np.ndarray:
         """The fitted curve. `columns` are the other measured quantities of the law at these N; if
@@ -130,11 +138,27 @@ class Solved(Problem):
         """The estimates off their bounds."""
         return tuple(n for n in self.free if n not in self.at_bound)
 
+    def quantiles(self, target: Any, level: float) -> np.ndarray:
+        """For each row of a target, the root of the cost at the ends of its interval."""
+        return np.full(len(target.value), quantile(level, self.dof))
+
     def without_columns(self, what: str) -> None:
         """Raises ValueError if other quantities than the load differ from point to point."""
         columns = [n for n, v in self.known.items() if np.ndim(v)]
         if columns:
             raise ValueError(f"{what}: {', '.join(columns)} is a column of its own, expected none")
+
+
+def quantile(level: float, dof: int) -> float:
+    """Student's t that leaves `1 - level` outside on both sides; NaN without points to spare.
+
+    Raises ValueError for a level that is not between 0 and 1.
+    """
+    from scipy.special import stdtrit
+
+    if not 0 < level < 1:
+        raise ValueError(f"level is {level}, expected a number between 0 and 1, such as 0.95")
+    return float(-stdtrit(dof, (1 - level) / 2)) if dof > 0 else np.nan
 
 
 def problem(law: Formula, data, weights, resolution, times, known) -> Problem:
@@ -159,7 +183,7 @@ def problem(law: Formula, data, weights, resolution, times, known) -> Problem:
         if values.shape != (count,) and (n in columns or values.ndim):
             raise ValueError(f"fit: {values.size} {n} and {count} {load}, expected as many")
     N, X = columns.pop(load), columns.pop(result)
-    known = valid(columns | known, whole=())
+    known = {n: within(n, v, *law.range_of(n), empty=True) for n, v in (columns | known).items()}
     if kind not in (*WEIGHTS, "given"):
         raise ValueError(f"weights {weights!r}, expected one of {', '.join(WEIGHTS)}, or an array")
     w = np.ones(count) * several["times"] * several.get("weights", 1.0)

@@ -5,26 +5,34 @@ from itertools import combinations
 
 import numpy as np
 
+from nummodel.fits import _intervals
 from nummodel.fits._fit import Fit
-from nummodel.fits._intervals import quantile
-from nummodel.nomenclature import quantity, show
+from nummodel.fits._next import next_load
+from nummodel.nomenclature import show
 
 #: Two estimates with a correlation above this are said to trade off.
 TRADING = 0.98
+#: How much higher than the last load a peak must be to be called beyond the measurements.
+BEYOND = 1.05
+#: A change of the curve that is not worth a figure.
+LEVEL = 0.005
+#: How far such predictions were off; see `EXTRAPOLATION`.
+OFF = "23 to 42 % off in the median"
 #: A warning for every prediction beyond the last load of a fit. The curves have 1 to 512 threads;
 #: they were fitted up to 16, 32, 64 or 128 threads with weights `log`, and predicted from there on.
 EXTRAPOLATION = (
     "predictions beyond the last load used are extrapolations: on 35 real curves (MySQL and "
-    "MariaDB servers, measured by Percona in 2026) those by Amdahl's law and the USL were 23 to "
-    "42 % off in the median, and once a limit had been met, from 64 threads on, the assumption "
-    "that throughput stays the same was three to four times closer"
+    f"MariaDB servers, measured by Percona in 2026) those by Amdahl's law and the USL were {OFF}, "
+    "and once a limit had been met, from 64 threads on, the assumption that throughput stays the "
+    "same was three to four times closer"
 )
 
 
-def answer(fit: Fit, x: str = "N", y: str = "X", level: float = 0.95) -> str:
+def answer(fit: Fit, x: str = "", y: str = "", level: float = 0.95) -> str:
     """Where throughput stops growing, in a sentence that calls the load `x` and the result `y`."""
 
-    quantile(level, fit.dof)  # raises ValueError for a level that makes no sense
+    x, y = x or fit.law.quantities[0], y or fit.law.result
+    _intervals.quantile(level, fit.dof)  # raises ValueError for a level that makes no sense
 
     def between(name: str) -> str:
         low = high = np.nan
@@ -41,14 +49,50 @@ def answer(fit: Fit, x: str = "N", y: str = "X", level: float = 0.95) -> str:
         end = f"; if it has a peak, then at {show(last)} at most" if 1 < last < np.inf else ""
         return f"{y} only falls as {x} grows from 1{end} ({100 * level:.15g} %)."
     if peak:
-        beyond = ", beyond the measurements" if peak[0] > fit.N.max() else ""
+        beyond = ", beyond the measurements" if peak[0] > BEYOND * fit.N.max() else ""
         return (
             f"{y} is highest at {x} = {show(peak[0])}{between('N_opt')}{beyond}, "
             f"where the curve reaches {show(peak[1])}{between('X_max')}."
         )
     if np.isfinite(fit.X_max):
         return f"{y} has no peak, but a ceiling of {show(fit.X_max)}{between('X_max')}."
+    if np.isnan(fit.X_max):
+        return f"{y} still rises as far as it was computed: whether it has a ceiling is not known."
     return f"{y} has neither peak nor ceiling in these measurements."
+
+
+def doubling(fit: Fit, x: str = "N", level: float = 0.95) -> str:
+    """What twice the last load brings, and how far that can be trusted."""
+    last = fit.N.max()
+    now, then = fit.at([last, 2 * last])
+    weight = np.nan if fit.weights == "given" else None
+    ((low, high),) = fit.predict([2 * last], level, weight)[["low", "high"]].to_numpy()
+    if np.isnan(low):
+        interval = "no interval"
+    else:
+        ends = show([low, None if np.isinf(high) else high])
+        interval = f"{100 * level:.15g} % interval of a new measurement: {ends}"
+    change = f"{show(abs(then / now - 1), '%')} {'above' if then > now else 'below'}"
+    if abs(then / now - 1) < LEVEL:
+        change = "about"
+    others = f", and on 35 real curves such predictions were {OFF}" if fit.whole is fit else ""
+    return (
+        f"At twice the last load, {x} = {show(2 * last)}, the curve is at {show(then)} "
+        f"({interval}), {change} its height at {show(last)}. No point beyond {show(last)} tests "
+        f"this: the interval holds only if the law does{others}."
+    )
+
+
+def advice(fit: Fit, x: str = "N", level: float = 0.95) -> str:
+    """Which load to measure next, in a sentence; empty if that is not known."""
+    found = next_load(fit, level)
+    if not found:
+        return ""
+    what = "peak's load" if found.what == "N_opt" else f"curve at {x} = {show(2 * fit.N.max())}"
+    return (
+        f"One more measurement would narrow the interval of the {what} most at "
+        f"{x} = {show(found.N)}: by about {100 * found.narrower:.0f} %."
+    )
 
 
 def remarks(fit: Fit, level: float = 0.95) -> list[str]:
@@ -60,11 +104,12 @@ def remarks(fit: Fit, level: float = 0.95) -> list[str]:
         enough = len(fit.free) + 1
         sentences.append(f"no points to spare: standard errors and intervals need {enough} points")
     for name, bound in fit.at_bound.items():
-        upper = bound == quantity(name).high
+        upper = bound == fit.law.meaning(name).high
         why = "X does not grow with N" if upper else "these data show no sign of it"
-        sentences.append(f"{name} is on its {'upper ' * upper}bound {bound:g}: {why}")
+        why = f": {why}" if name not in fit.law.own else ""
+        sentences.append(f"{name} is on its {'upper ' * upper}bound {bound:g}{why}")
     peak = fit.peak()
-    if peak and peak[0] > fit.N.max():
+    if peak and peak[0] > BEYOND * fit.N.max():
         last = show(float(fit.N.max()))
         sentences.append(f"the peak is beyond the last load, {last}: no point shows it")
     per_load = fit.X / fit.N

@@ -1,37 +1,98 @@
 """Several laws fitted to the same points, and what speaks against the law that was chosen."""
 
 from collections.abc import Mapping
+from dataclasses import replace
+from difflib import get_close_matches
+from typing import Any
 
 import numpy as np
 
 from nummodel.errors import InputError
-from nummodel.fits import compare
+from nummodel.fits import _adequacy, compare
+from nummodel.fits._closed import fit_closed
 from nummodel.fits._fit import Fit, fit
 from nummodel.models import scaling
 
+#: The name of the law that is a closed system.
+CLOSED = "closed"
+
 
 def fit_all(
-    N: np.ndarray, X: np.ndarray, weights: str | np.ndarray = "absolute", law: str = "all"
+    N: np.ndarray,
+    X: np.ndarray,
+    weights: str | np.ndarray = "absolute",
+    law: str = "all",
+    others: Mapping[str, np.ndarray] | None = None,
+    **known: float,
 ) -> tuple[dict[str, Fit], dict[str, str]]:
-    """Fits of one law of `scaling.LAWS` or all by name, and why the others were refused."""
-    if law != "all" and law not in scaling.LAWS:
-        raise InputError(f"unknown law {law!r}, expected all or one of: {', '.join(scaling.LAWS)}")
-    fits, refused = {}, {}
-    for name in scaling.LAWS if law == "all" else [law]:
+    """Fits of one law of `scaling.LAWS` or all by name, and why the others were refused.
+
+    With "auto", the law with the most estimates finds the weights for all laws. The law "closed" is
+    a closed system, fitted to `others` as well (see `fit_closed`). It is one of all laws, if there
+    are any others, or if something is `known` of the system.
+    """
+    every = [*scaling.LAWS, CLOSED]
+    if law not in ("all", *every):
+        close = get_close_matches(law, every, 1)
+        meant = "".join(f" (did you mean {name}?)" for name in close)
+        raise InputError(f"unknown law {law!r}{meant}, expected all or one of: {', '.join(every)}")
+    fits: dict[str, Fit] = {}
+    refused = {}
+    if law == CLOSED or (law == "all" and (others or known)):
         try:
-            fits[name] = fit(scaling.LAWS[name], {"N": N, "X": X}, weights)
+            fits[CLOSED] = fit_closed(N, X, others or {}, **known)
+        except InputError as refusal:
+            refused[CLOSED] = str(refusal)
+    names = {"all": [*scaling.LAWS], CLOSED: []}.get(law, [law])
+    lead = np.inf
+    for name in sorted(names, key=lambda name: -len(scaling.LAWS[name].quantities)):
+        try:
+            found = fit(scaling.LAWS[name], {"N": N, "X": X}, weights)
         except InputError as refusal:
             refused[name] = str(refusal)
-    return fits, refused
+            continue
+        if isinstance(weights, str):
+            weights, lead = found.weights, min(lead, found.lead)
+        fits[name] = replace(found, lead=lead)
+    return {name: fits[name] for name in every if name in fits}, refused
 
 
-def cautions(fits: Mapping[str, Fit], chosen: str | None) -> list[str]:
-    """What speaks against the weights or the law that was chosen, or why none was."""
+def choose(fits: Mapping[str, Fit]) -> tuple[str | None, str]:
+    """The law that the data support, and why.
+
+    It is the closed system if that meets several columns together. Else it is the law that
+    `compare.choose` finds, or the closed system, if it has a clearly lower AICc, or if all others
+    are rejected.
+    """
+    alone = {name: fit for name, fit in fits.items() if name != CLOSED}
+    if CLOSED not in fits:
+        return compare.choose(alone)
+    whole: Fit = fits[CLOSED].whole
+    misses, columns = compare.wrong(whole), len(np.unique(whole.known["part"]))
+    if not misses and columns > 1:
+        return CLOSED, f"a closed system meets {columns} measured columns together"
+    chosen, why = compare.choose(alone) if alone else (None, "the only law fitted")
+    if chosen and not misses:
+        lead = compare.aicc(fits[chosen]) - compare.aicc(fits[CLOSED])
+        if lead > compare.CLOSE:
+            return CLOSED, f"a closed system has a lower AICc than {chosen}, by {lead:.1f}"
+    if chosen or misses:
+        rejected = f"{CLOSED} is rejected: {misses}" if misses else f"{CLOSED} is no better"
+        return chosen, f"{rejected}; {why}"
+    return CLOSED, why
+
+
+def cautions(fits: Mapping[str, Fit], chosen: str | None, run: Any = None) -> list[str]:
+    """What speaks against the weights or the law that was chosen, or why none was. `run` says of
+    which run each point is, where that is known.
+    """
     if not chosen:
-        return [f"no law could be chosen: {compare.choose(fits)[1]}"]
+        return [f"no law could be chosen: {choose(fits)[1]}"]
+    if chosen == CLOSED:
+        return _adequacy.cautions(fits[CLOSED].whole)
     return [
         *_too_few_points(chosen, fits),
-        *_for_log_weights(fits[chosen]),
+        *_adequacy.cautions(fits[chosen], run),
         *_against(chosen, fits),
     ]
 
@@ -50,20 +111,6 @@ def _too_few_points(chosen: str, fits: Mapping[str, Fit]) -> list[str]:
                     f"and was not compared because that takes {expected}"
                 )
     return sentences
-
-
-def _for_log_weights(result: Fit) -> list[str]:
-    """A warning, if the same percentage everywhere explains the residuals clearly better."""
-    if result.weights != "absolute" or result.rss <= result.w @ result.least:
-        return []
-    by_percentage = fit(result.law, {"N": result.N, "X": result.X}, "log")
-    gain = compare.log_likelihood(by_percentage) - compare.log_likelihood(result)
-    if not gain > 2:
-        return []
-    return [
-        "the residuals speak for errors of the same percentage everywhere (log-likelihood higher "
-        f"by {gain:.1f}): try --weights log (in a report: -p weights=log)"
-    ]
 
 
 def _against(chosen: str, fits: Mapping[str, Fit]) -> list[str]:

@@ -495,7 +495,8 @@ def test_what_was_measured_besides_is_taken_from_its_column():
     assert result.estimate == pytest.approx({"c": 4.0})
     assert result.at(N) == pytest.approx(rho)
     assert result.at([3.0], D=[0.2]) == pytest.approx(0.15)
-    with pytest.raises(ValueError, match="D is a column of its own"):
+    assert result.predict([3.0], D=[0.2])["value"].to_numpy() == pytest.approx(0.15)
+    with pytest.raises(ValueError, match="D is a column, expected its values there"):
         result.predict([3.0])
     with pytest.raises(ValueError, match="3 D and 4 X, expected as many"):
         fit(utilisation, {"X": N, "rho": rho, "D": D[:3]})

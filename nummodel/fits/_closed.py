@@ -1,0 +1,219 @@
+"""A closed system fitted to everything that was measured of it, beside laws of X alone."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nummodel.errors import InputError
+from nummodel.fits import joint
+from nummodel.fits._fit import Fit
+from nummodel.fits._problem import quantile
+from nummodel.models import systems
+from nummodel.nomenclature import show
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: A load at which a closed system is at its ceiling, as a multiple of the users who would fill it.
+FULL = 100.0
+#: Loads at most for which the intervals of new measurements are searched for.
+MANY = 25
+#: A station whose demand for each server is at least this share of the largest may limit as well.
+NEAR = 0.9
+#: How far columns may be from the operational laws by errors of measurement.
+TOLERANCE = 0.2
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Face(Fit):
+    """One of the laws of a joint fit with its own points. Estimates, intervals and predictions are
+    those of the `whole`, which knows all columns, and with them `others` after X.
+    """
+
+    together: Fit = None  # type: ignore[assignment]
+    others: tuple[str, ...] = ()
+
+    @property
+    def whole(self) -> Fit:
+        """The fit of all columns together."""
+        return self.together
+
+    @property
+    def _top(self) -> tuple[float, float]:
+        """The ceiling: a closed system has no peak, if none of its stations slows down."""
+        longest = max(self.times().values())
+        return np.inf, 1 / longest if longest > 0 else np.inf
+
+    def times(self) -> dict[str, float]:
+        """The demand of each station, per server [s]: the reciprocal of the most it can do."""
+        system = self.law.system  # type: ignore[attr-defined]
+        return {n: self.values[f"D_{n}"] / system.most(n, self.values) for n in system.servers}
+
+    @property
+    def dof(self) -> int:
+        """Points to spare of all columns together."""
+        return self.whole.dof
+
+    @property
+    def covariance(self) -> np.ndarray:
+        """That of all columns together."""
+        return self.whole.covariance
+
+    @property
+    def _flat(self) -> bool:
+        return self.whole._flat
+
+    @property
+    def loo_rmse(self) -> float:
+        """NaN: a point left out leaves the other columns, so the error would look small."""
+        return np.nan
+
+    def interval(self, name: str, level: float = 0.95) -> tuple[float, float]:
+        """As that of a fit; of "X_max" it is the curve's, with more users than can be served."""
+        if name != "X_max":
+            return self.whole.interval(name, level)
+        far = self.curve([FULL * self.N.max()], level)
+        return float(far.low[0]), float(far.high[0])
+
+    def curve(self, N, level: float = 0.95, **_) -> "pd.DataFrame":
+        """As that of a fit."""
+        return self.whole.curve(N, level, part=1.0)
+
+    def predict(self, N, level: float = 0.95, weight: Any = None, **_) -> "pd.DataFrame":
+        """As that of a fit, for a new measurement of this column."""
+        return self._predicted(N, level, 1)
+
+    def response(self, N, level: float = 0.95) -> "pd.DataFrame":
+        """As `predict`, for R; NaN where R was not measured."""
+        import pandas as pd
+
+        if "R" in self.others:
+            return self._predicted(N, level, 2 + self.others.index("R"))
+        return pd.DataFrame(np.nan, range(len(N)), ["value", "low", "high"])
+
+    def _predicted(self, N, level: float, part: int) -> "pd.DataFrame":
+        """Of more than `MANY` loads, intervals of as many are searched for, as each takes time; the
+        ratios of their ends to the curve follow between them by interpolation.
+        """
+        import pandas as pd
+
+        own, N = self.whole.w[self.whole.known["part"] == part][0], np.asarray(N, dtype=float)
+        at = N if N.size <= MANY else np.quantile(N, np.linspace(0, 1, MANY), method="nearest")
+        table = self.whole.predict(at, level, np.full(np.shape(at), own), part=float(part))
+        if at is N:
+            return table
+        value = self.whole.at(N, part=np.full(N.shape, float(part)))
+        ends = {n: value * np.interp(N, at, table[n] / table["value"]) for n in ("low", "high")}
+        return pd.DataFrame({"N": N, "value": value} | ends)
+
+
+def fit_closed(N: np.ndarray, X: np.ndarray, others: Mapping[str, np.ndarray], **known) -> Face:
+    """Fit a closed system to throughputs at numbers of users, and to `others`: response times R [s]
+    and utilisations U_name of stations, as far as they were measured.
+
+    The system has a lock, which has one server, and a station for each other utilisation, or
+    without any a station called cpu. The number of servers of such a station is found if c_name is
+    not `known`, and so is the think time Z. Throughputs alone do not tell one station from another:
+    if no number of servers is known either, there is one station, called bottleneck.
+    Raises InputError for measurements that are too few or make no sense.
+    """
+    names = {n[2:]: None for n in (*others, *known) if n[:2] in ("U_", "c_") and n[2:] != "lock"}
+    servers: dict[str, Any] = {n: known.pop(f"c_{n}", None) for n in names or ["cpu"]}
+    servers["lock"] = known.pop("c_lock", 1)
+    if not names and not others:
+        servers = {"bottleneck": None}
+    try:
+        laws = systems.closed(**servers)
+        columns = {n: v for n, v in others.items() if n in laws}
+        halves = {n: _rounding(v) for n, v in columns.items()}
+        whole = joint.measured(laws, {"N": N, "X": X, **columns}, halves, **known)
+    except ValueError as wrong:
+        raise InputError(str(wrong)) from None
+    own = {field.name: getattr(whole, field.name) for field in fields(Fit)}
+    own |= {n: own[n][: len(N)] for n in ("N", "X", "w", "half")}
+    own |= {"law": laws["X"], "known": {n: v for n, v in whole.known.items() if n != "part"}}
+    return Face(**own, together=whole, others=tuple(n for n in laws if n in columns))
+
+
+def contradictions(N, X, R=None, Z=None, **U: Any) -> list[str]:
+    """What columns of measurements say of each other that cannot be, in sentences.
+
+    N users, throughput X [1/s], response time R [s], think time Z [s], if it is known, and the
+    utilisation of each station as a share. N = X (R + Z) holds for any system in which N users take
+    turns to think and to wait, up to the errors of measurement, for which `TOLERANCE` allows.
+
+    >>> [what] = contradictions(N=[10, 20], X=[100.0, 200.0], R=[0.1, 0.2])
+    >>> what.partition(":")[0]
+    'at N = 20, X R = 40 requests are under way, and 20 users can have 20 at most'
+    """
+    sentences = []
+    for name, share in U.items():
+        if np.max(share) > 1 + TOLERANCE:
+            highest = f"{name} is up to {np.max(share):g}"
+            sentences.append(f"{highest}, expected a share of all servers, at most 1")
+    if R is None:
+        return sentences
+    N, X, R = (np.asarray(v, dtype=float) for v in (N, X, R))
+    under_way = X * R
+    worst = int(np.argmax(under_way / N))
+    if under_way[worst] > (1 + TOLERANCE) * N[worst]:
+        n = f"{N[worst]:g}"
+        return [
+            *sentences,
+            f"at N = {n}, X R = {under_way[worst]:.4g} requests are under way, and {n} users can "
+            f"have {n} at most: R or X may count others as well, or have another unit",
+        ]
+    thinking = np.maximum(N / X - R, 0.0)
+    usual = float(np.median(thinking)) if Z is None else float(Z)
+    off = X * (R + usual) / N - 1
+    worst = int(np.argmax(np.abs(off)))
+    if abs(off[worst]) > TOLERANCE:
+        told = "its median over all loads" if Z is None else "as given"
+        sentences.append(
+            f"at N = {N[worst]:g}, users think for N/X - R = {thinking[worst]:.3g} s, and not for "
+            f"{usual:.3g} s ({told}): the number of users may have been less or more than N, or "
+            "R and X were not measured at the same time"
+        )
+    return sentences
+
+
+def _rounding(values: np.ndarray) -> float:
+    """Half of the last decimal that is in use."""
+    for decimals in range(12):
+        if np.allclose(values, np.round(values, decimals), rtol=1e-12, atol=0):
+            return 0.5 * 10.0**-decimals
+    return 0.0
+
+
+def _longer(fit: Face, one: str, other: str, level: float = 0.95) -> bool:
+    """Whether the demand per server at one station is larger than at another, beyond errors."""
+    longest, slopes = fit.times(), dict.fromkeys(fit.inner, 0.0)
+    for name, sign in ((one, 1), (other, -1)):
+        for quantity, power in ((f"D_{name}", 1), (f"c_{name}", -1)):
+            if quantity in slopes:
+                slopes[quantity] = sign * power * longest[name] / fit.values[quantity]
+    slope = np.array([*slopes.values()])
+    error = np.sqrt(slope @ fit.covariance @ slope)
+    return bool(longest[one] - longest[other] > quantile(level, fit.dof) * error)
+
+
+def limit(fit: Face) -> tuple[str, str] | None:
+    """The station that would be full with more users, and why. None if several may be it, and
+    where X is all that was measured: stations of other sizes can make the same curve.
+    """
+    longest = fit.times()
+    first, *rest = sorted(longest, key=longest.__getitem__, reverse=True)
+    if not fit.others or (rest and longest[rest[0]] > NEAR * longest[first]):
+        return None
+    if any(not _longer(fit, first, n) for n in rest):
+        return None
+    # Two stations of as many servers make the same curves with their names exchanged.
+    places = {n: fit.law.system.places(n, fit.values) for n in longest}  # type: ignore[attr-defined]
+    alike = [n for n in rest if places[n] == places[first]]
+    if f"U_{first}" not in fit.others and any(f"U_{n}" not in fit.others for n in alike):
+        return None
+    last = float(fit.N.max())
+    used = show(float(fit.at([last])[0]) * longest[first], "%")
+    return first, f"{used} of it is in use at the last load, {show(last)}, more than of any other"

@@ -1,0 +1,223 @@
+"""Closed systems fitted to all that was measured of them, and columns that contradict them."""
+
+import numpy as np
+import pytest
+from scipy.optimize import least_squares
+
+from nummodel.errors import InputError
+from nummodel.fits import bootstrap, compare, joint, lack_of_fit
+from nummodel.fits._closed import contradictions, fit_closed, limit
+from nummodel.fits.laws import cautions
+from nummodel.models import systems
+
+N = np.array([10.0, 20, 40, 80, 160, 300])
+VALUES = {"D_cpu": 0.03, "D_lock": 0.005, "Z": 1.0}
+
+
+def measured(error=0.0, **values):
+    """N, X and R of a closed system, with relative errors."""
+    random = np.random.default_rng(1)
+    laws = systems.closed(cpu=4, lock=1)
+    X, R = (
+        laws[r](N=N, **VALUES | values) * np.exp(error * random.standard_normal(len(N)))
+        for r in ("X", "R")
+    )
+    return {"N": N, "X": X, "R": R}
+
+
+@pytest.mark.parametrize("Z", [0.0, 1.0])
+def test_a_closed_system_contradicts_nothing(Z):
+    columns = measured(error=0.03, Z=Z)
+    assert contradictions(**columns) == contradictions(**columns, Z=Z) == []
+
+
+def test_more_requests_than_users_are_found():
+    """As R in ms would be, or a queue in front of the users that are counted."""
+    columns = measured()
+    for R in (1000 * columns["R"], columns["R"] + 2.0):
+        (sentence,) = contradictions(N, columns["X"], R)
+        assert "requests are under way" in sentence
+
+
+def test_a_load_that_was_not_kept_up_is_found():
+    columns = measured()
+    (sentence,) = contradictions(N, columns["X"] * np.where(N > 100, 0.5, 1.0), columns["R"])
+    assert "at N = 300" in sentence or "at N = 160" in sentence
+    assert "not for" in sentence
+
+
+def test_another_think_time_than_the_given_one_is_found():
+    (sentence,) = contradictions(**measured(), Z=3.0)
+    assert "not for 3 s (as given)" in sentence
+
+
+def test_percent_instead_of_shares_are_found():
+    assert contradictions(N, N, U_cpu=N) == [
+        "U_cpu is up to 300, expected a share of all servers, at most 1"
+    ]
+
+
+def rows(repeats=1, error=0.01, seed=3):
+    """Columns N, X, R, U_cpu as they would be measured."""
+    random = np.random.default_rng(seed)
+    loads = np.repeat(N, repeats)
+    laws = systems.closed(cpu=4, lock=1)
+    exact = {r: laws[r](N=loads, **VALUES) for r in ("X", "R", "U_cpu")}
+    noisy = {r: v * np.exp(error * random.standard_normal(len(v))) for r, v in exact.items()}
+    return {"N": loads} | noisy | {"U_cpu": np.minimum(noisy["U_cpu"], 1.0)}
+
+
+@pytest.mark.parametrize("measured", [("R",), ("R", "U_cpu")])
+def test_a_closed_system_is_found_from_what_was_measured_of_it(measured):
+    data = rows(repeats=3)
+    others = {n: data[n] for n in measured}
+    found = fit_closed(data["N"], data["X"], others, c_cpu=4)
+    for name, value in VALUES.items():
+        low, high = found.interval(name, level=0.999)
+        assert low < value < high and high / low < 1.2
+    assert found.X_max == pytest.approx(4 / 0.03, rel=0.01)
+    for table, true in (
+        (found.curve([600]), 4 / 0.03),
+        (found.response([600]), 600 * 0.03 / 4 - 1),
+    ):
+        low, high = table.low[0], table.high[0]
+        assert low < true < high and high / low < 1.15
+    assert limit(found)[0] == "cpu"
+
+
+def test_the_number_of_servers_is_found():
+    data = rows(repeats=3)
+    found = fit_closed(data["N"], data["X"], {"R": data["R"], "U_cpu": data["U_cpu"]})
+    low, high = found.interval("c_cpu", level=0.999)
+    assert low < 4 < high and high - low < 1
+
+
+def test_resamples_scatter_as_standard_errors_say():
+    """X alone, without the other columns, would tell the demands far less well."""
+    data = rows(repeats=3)
+    found = fit_closed(data["N"], data["X"], {"R": data["R"]}, c_cpu=4)
+    scatter = bootstrap(found, count=300).std()
+    for name, estimate in found.estimates().items():
+        assert scatter[name] == pytest.approx(estimate.stderr, rel=0.2)
+
+
+def test_estimates_are_the_least_squares_of_all_columns():
+    """By SciPy, with the errors of the columns as they were estimated."""
+    data = rows()
+    laws = systems.closed(cpu=4, lock=1)
+    found = joint.measured(laws, {n: data[n] for n in ("N", "X", "R")})
+    errors = found.w**-0.5
+    measured = np.concatenate([data["X"], data["R"]])
+
+    def residuals(p):
+        at = dict(zip(("D_cpu", "D_lock", "Z"), np.exp(p), strict=True))
+        curves = [laws[r].unchecked(N=N, **at) for r in ("X", "R")]
+        return np.log(measured / np.concatenate(curves)) / errors
+
+    theirs = least_squares(residuals, np.log([0.031, 0.0045, 1.1]), x_scale="jac", xtol=1e-14)
+    assert list(found.estimate.values()) == pytest.approx(list(np.exp(theirs.x)), rel=1e-4)
+    assert found.rss == pytest.approx(2 * theirs.cost, rel=1e-6)
+
+
+def test_errors_of_columns_are_found():
+    """Of many points, each column's residuals tell its own error."""
+    random = np.random.default_rng(5)
+    loads = np.arange(1.0, 301, 3)
+    laws = systems.closed(cpu=4, lock=1)
+    data = {"N": loads}
+    for name, error in (("X", 0.01), ("R", 0.04)):
+        noise = np.exp(error * random.standard_normal(len(loads)))
+        data[name] = laws[name](N=loads, **VALUES) * noise
+    w = joint.measured(laws, data).w
+    assert np.sqrt(w[0] / w[-1]) == pytest.approx(4, rel=0.2)
+
+
+def test_rounding_is_part_of_the_error():
+    """A utilisation in whole percent is known to half a percent, even if it is met exactly."""
+    laws = systems.closed(cpu=4, lock=1)
+    data = {"N": N, "X": laws["X"](N=N, **VALUES), "U_cpu": laws["U_cpu"](N=N, **VALUES)}
+    data["X"] = data["X"] * np.exp(0.02 * np.random.default_rng(2).standard_normal(len(N)))
+    fine = joint.measured(laws, data, Z=1.0)
+    coarse = joint.measured(laws, data, {"U_cpu": 0.05}, Z=1.0)
+    wide, narrow = (np.diff(f.interval("D_cpu"))[0] for f in (coarse, fine))
+    assert wide > 1.5 * narrow
+
+
+@pytest.mark.parametrize(
+    ("others", "known", "message"),
+    [
+        ({"R": N}, {"c_cpu": 2.5}, "c_cpu is 2.5, expected a whole number"),
+        ({"U_cpu": 0 * N}, {}, "U_cpu must be positive"),
+    ],
+)
+def test_what_is_no_closed_system_is_refused(others, known, message):
+    with pytest.raises(InputError, match=message):
+        fit_closed(N, N / (1 + 0.01 * N), others, **known)
+
+
+def test_throughputs_alone_do_not_tell_what_limits():
+    """One bottleneck stands for all stations, and its number of servers is searched for."""
+    data = rows(repeats=3)
+    found = fit_closed(data["N"], data["X"], {})
+    assert found.free == ("D_bottleneck", "c_bottleneck", "Z")
+    assert found.X_max == pytest.approx(4 / 0.03, rel=0.02)
+    assert limit(found) is None
+
+
+def test_stations_that_are_hardly_in_use_are_not_told_to_limit():
+    """There is no lock; loads are so few that the points do not say so."""
+    random, N = np.random.default_rng(1), np.array([1.0, 2, 4, 8, 16])
+    system = systems.closed(cpu=64, lock=1)
+    at = {"D_cpu": 0.03, "D_lock": 0.0, "Z": 1.0}
+    noise = np.exp(0.01 * random.standard_normal((3, 5)))
+    X, R, U = (system[n](N=N, **at) * e for n, e in zip(("X", "R", "U_cpu"), noise, strict=True))
+    assert limit(fit_closed(N, X, {"R": R, "U_cpu": U})) is None
+
+
+def test_a_utilisation_a_little_over_1_is_an_error_of_measurement():
+    assert contradictions(N, N, U_cpu=np.array([0.5, 1.004])) == []
+
+
+def test_two_stations_that_may_change_their_names_are_not_told_apart():
+    laws = systems.closed(cpu=1, lock=1)
+    at = {"D_cpu": 0.03, "D_lock": 0.01, "Z": 1.0}
+    columns = {n: laws[n](N=N, **at) for n in ("X", "R", "U_cpu")}
+    R, X = columns["R"], columns["X"]
+    assert limit(fit_closed(N, X, {"R": R}, c_cpu=1)) is None
+    assert limit(fit_closed(N, X, {"R": R, "U_cpu": columns["U_cpu"]}, c_cpu=1))[0] == "cpu"
+
+
+def test_the_utilisation_of_a_lock_is_not_that_of_the_only_station():
+    laws = systems.closed(cpu=4, lock=1)
+    X, U = (laws[n](N=N, **VALUES) for n in ("X", "U_lock"))
+    found = fit_closed(N, X, {"U_lock": U}, c_cpu=4, Z=1.0)
+    assert found.estimate == pytest.approx({"D_cpu": 0.03, "D_lock": 0.005}, rel=1e-3)
+
+
+def test_what_a_fit_of_several_columns_is_worth_is_said_of_all_of_them():
+    """Errors of estimates, tests and criteria are not those of the throughputs alone."""
+    data = rows(repeats=3, error=0.02)
+    found = fit_closed(data["N"], data["X"], {"R": data["R"]}, c_cpu=4)
+    assert lack_of_fit(found) == lack_of_fit(found.whole)
+    spread = bootstrap(found, count=300).std()
+    stderr = {n: e.stderr for n, e in found.estimates().items()}
+    assert dict(spread) == pytest.approx(stderr, rel=0.3)
+    assert np.isnan(compare.aicc(found))
+
+
+def test_an_outlier_in_any_column_is_found():
+    data = rows(repeats=2)
+    data["R"][3] *= 1.1
+    fits = {"closed": fit_closed(data["N"], data["X"], {"R": data["R"]}, c_cpu=4)}
+    (sentence,) = cautions(fits, "closed")
+    assert f"the point at N = {data['N'][3]:g} is farther from the curve" in sentence
+
+
+def test_intervals_of_many_loads_are_those_of_each():
+    data = rows()
+    found = fit_closed(data["N"], data["X"], {"R": data["R"]}, c_cpu=4)
+    loads = np.linspace(1, 330, 60)
+    many, each = found.predict(loads), found.predict(loads[::6])
+    assert many.value[::6].to_numpy() == pytest.approx(each.value.to_numpy())
+    for end in ("low", "high"):
+        assert many[end][::6].to_numpy() == pytest.approx(each[end].to_numpy(), rel=0.002)
