@@ -15,6 +15,7 @@ from io import TextIOWrapper
 from math import isnan
 from pathlib import Path
 from pkgutil import iter_modules
+from textwrap import fill
 
 import click
 
@@ -25,6 +26,11 @@ Pairs = Iterator[tuple[str, str]]
 TIME = click.FloatRange(0, 1e9, min_open=True)
 SHARE = click.FloatRange(0, 1, min_open=True, max_open=True)
 option = partial(click.option, show_default=True)
+
+
+def wrapped(text: str) -> str:
+    """A paragraph in lines of a width that is easy to read."""
+    return fill(text, 88, break_long_words=False, break_on_hyphens=False)
 
 
 def say(text: object) -> None:
@@ -119,7 +125,8 @@ def _notebooks() -> Pairs:
 def _laws() -> Pairs:
     from nummodel.models.scaling import LAWS
 
-    return ((name, str(law.__doc__)) for name, law in LAWS.items())
+    yield from ((name, str(law.__doc__)) for name, law in LAWS.items())
+    yield "closed", "A closed system, fitted to all columns that were measured of it."
 
 
 def _tables() -> Pairs:
@@ -158,27 +165,82 @@ def list_(what) -> None:
 @option(
     "--weights",
     default="absolute",
-    metavar="absolute|relative|log|COLUMN",
+    metavar="absolute|relative|log|auto|COLUMN",
     help="Errors are of one size (absolute) or in proportion to the curve (relative, log: the mean "
-    "or the median of measurements); or a column of weights of squared residuals.",
+    "or the median of measurements); auto: absolute or log, whichever makes the measurements more "
+    "likely; or a column of weights of squared residuals.",
 )
 @click.option("--holdout", metavar="'N>24'", help="Predict these points instead of fitting them.")
 @option("--level", default=0.95, type=SHARE, help="Level of all intervals.")
+@click.option("--at", metavar="N1,N2,...", help="Forecast the throughput at these loads.")
+@click.option(
+    "--known",
+    metavar="Z=TIME,c_NAME=SERVERS",
+    help="Think time, in the unit of time of the throughput, and numbers of servers of stations.",
+)
+@click.option(
+    "--plot", type=click.Path(path_type=Path), help="Draw points, law and forecasts: .png or .svg."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document, not tables.")
-def fit(file, x, y, law, weights, holdout, level, as_json) -> None:
-    """Fit scaling laws to loads and throughputs.
+def fit(file, x, y, law, weights, holdout, level, at, known, plot, as_json) -> None:
+    """Fit scaling laws to loads and throughputs, and say where throughput stops growing.
 
     FILE is a CSV file with a header, "-" for standard input, or a table that `nummodel list tables`
     names. Commas, semicolons or tabs separate the cells.
     """
     from nummodel import study
 
-    result = study.document(file, x, y, law, weights, holdout, level)
+    kind = plot and plot.suffix.lower()[1:]
+    if plot and kind not in ("png", "svg"):
+        raise InputError(f"--plot {plot}: expected a name that ends in .png or .svg")
+    found = study.fit_table(
+        file, x, y, law, weights, holdout, level, () if at is None else at, known
+    )
+    result = found.document()
+    if plot:
+        image = found.picture().image(kind)
+        try:
+            plot.write_bytes(image)
+        except OSError as error:
+            raise InputError(f"--plot {plot}: {error.strerror}, expected a new file") from None
     if as_json:
         click.echo(json.dumps(result, indent=1, allow_nan=False))
         return
-    say(study.text(result, level))
-    for warning in study.concerning(result):
+    say(wrapped(found.answer()))
+    say(f"\n{study.text(result, level, found.fits)}")
+    for warning in found.remarks:
+        tell(f"warning: {warning}")
+
+
+@cli.command()
+@click.argument("before", type=click.Path(path_type=Path))
+@click.argument("after", type=click.Path(path_type=Path))
+@click.option("--x", metavar="COLUMN", help="Column of the load.  [default: by its name]")
+@click.option("--y", metavar="COLUMN", help="Column of the throughput.  [default: by its name]")
+@option(
+    "--weights",
+    default="auto",
+    metavar="auto|absolute|relative|log|COLUMN",
+    help="As in fit; auto: log, unless repeated loads speak for absolute.",
+)
+@option("--level", default=0.95, type=SHARE, help="Level at which all intervals hold together.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document, not a table.")
+def compare(before, after, x, y, weights, level, as_json) -> None:
+    """Say whether a change helped, at which loads, and by how much.
+
+    BEFORE and AFTER are files as `nummodel fit` reads them, measured at the same loads. If loads
+    are measured several times, the scatter of these runs tells how large errors are. An error that
+    all runs of a file share, such as that of another machine, looks like a change.
+    """
+    from nummodel import change
+
+    result = change.document(before, after, x, y, weights, level)
+    if as_json:
+        click.echo(json.dumps(result, indent=1, allow_nan=False))
+        return
+    say(wrapped(result["answer"]))
+    say(f"\n{change.text(result, level)}")
+    for warning in result["warnings"]:
         tell(f"warning: {warning}")
 
 

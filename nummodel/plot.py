@@ -38,12 +38,16 @@ class Picture:
 
     def png(self) -> bytes:
         """The figure as a PNG of twice its size on the screen."""
+        return self.image("png")
+
+    def image(self, kind: str) -> bytes:
+        """The figure as a file of a kind: "png" or "svg"."""
         for text in self.figure.findobj(Text):
             text.set_color(legible(text.get_color()))
         for ax in self.figure.axes:
             _spread(ax)
         buffer = BytesIO()
-        self.figure.savefig(buffer, format="png", dpi=192)
+        self.figure.savefig(buffer, format=kind, dpi=192)
         return buffer.getvalue()
 
     def html(self) -> str:
@@ -110,10 +114,13 @@ def band(ax: Axes, x, low, high, colour: str = BLUE) -> None:
     ax.fill_between(x, low, high, color=colour, alpha=0.16, linewidth=0)
 
 
-def fitted(result: Any, x: str, y: str, alt: str, level: float = 0.95, held_out=None) -> Picture:
+def fitted(
+    result: Any, x: str, y: str, alt: str, level: float = 0.95, held_out=None, at=()
+) -> Picture:
     """A fit: points, curve, band for new measurements; below, residuals in percent of the curve.
 
-    `x` and `y` are axis labels; `held_out` is a pair (N, X) of points that were not used.
+    `x` and `y` are axis labels; `held_out` is a pair (N, X) of points that were not used; `at` are
+    loads at which the curve is marked, with its interval.
     """
     picture = Picture(alt, height=4.8)
     grid = picture.figure.add_gridspec(2, 1, height_ratios=(3, 1))
@@ -121,10 +128,15 @@ def fitted(result: Any, x: str, y: str, alt: str, level: float = 0.95, held_out=
     top.tick_params(labelbottom=False)
     below = axes(picture, x, "residual [%]", grid[1], sharex=top)
     new = ([], []) if held_out is None else held_out
-    N = np.linspace(min(1.0, *result.N), max(*result.N, *new[0]) * 1.05, 200)
+    N = np.linspace(min(1.0, *result.N, *at), max(*result.N, *new[0], *at) * 1.05, 200)
     curve = result.predict(N, level)
     band(top, N, curve["low"], curve["high"])
     line(top, N, curve["value"])
+    if len(at):
+        asked = result.predict(at, level)
+        top.vlines(at, asked["low"], asked["high"], color=ORANGE, linewidth=1.8)
+        top.plot(at, asked["value"], "D", color=ORANGE, markersize=6)
+        _beside(top, at, asked["value"], "forecast", ORANGE)
     for (n, measured), hollow in (((result.N, result.X), False), (new, True)):
         n, measured = np.asarray(n), np.asarray(measured)
         text = "" if not len(new[0]) else "not used" if hollow else "used"

@@ -18,6 +18,7 @@ from scipy.optimize import curve_fit
 
 from nummodel import study
 from nummodel.fits import EXTRAPOLATION
+from nummodel.nomenclature import quantity, show
 from nummodel.records import data
 
 TABLE = data.HOME / "data" / "zvm-scaling.csv"
@@ -54,11 +55,16 @@ def by_square(tmp_path):
 def test_the_contract_of_fit(by_square):
     """The figures are those of MODELS.md section 1, computed outside this project."""
     got = result(*by_square, "--law", "all", "--holdout", "N>24")
-    assert list(got) == ["n", "x", "y", "weights", "laws", "chosen", "why", "warnings"]
+    assert list(got) == [
+        *("n", "x", "y", "weights", "laws", "chosen", "why"),
+        *("lack_of_fit", "forecast", "limit", "warnings"),
+    ]
     assert (got["n"], got["x"], got["y"], got["weights"]) == (4, "N", "itr_per_s", "w")
     assert list(got["laws"]) == ["linear", "amdahl", "gustafson", "usl"]
     amdahl, usl = got["laws"]["amdahl"], got["laws"]["usl"]
-    assert list(amdahl) == ["estimates", "aicc", "loo_rmse", "residuals", "peak", "predictions"]
+    assert list(amdahl) == [
+        *("estimates", "aicc", "loo_rmse", "lack_of_fit", "residuals", "peak", "predictions")
+    ]
     assert round(amdahl["estimates"]["sigma"]["value"], 4) == 0.0257
     keys = ["value", "stderr", "low", "high", "at_bound", "identified"]
     assert list(usl["estimates"]["kappa"]) == keys
@@ -544,8 +550,11 @@ def test_rows_that_chance_puts_outside_their_intervals_are_no_warning(tmp_path):
     said = [p for p in got["laws"]["amdahl"]["predictions"] if not p["inside"]]
     assert said == outside["amdahl"], "each row says it by itself"
     assert 0.03 < len(outside["amdahl"]) / len(got["laws"]["amdahl"]["predictions"]) < 0.07
-    warned = [w.partition(":")[0] for w in got["warnings"] if "outside" in w]
-    assert warned == ["linear", "gustafson"], "laws that the rows do not follow"
+    assert got["chosen"] in ("amdahl", "usl")
+    assert not any("outside" in w for w in got["warnings"])
+    for law in ("linear", "gustafson"):  # which the rows do not follow
+        alone = result("fit", path, "--holdout", "N<20", "--law", law)
+        assert any(w.startswith(law) and "outside" in w for w in alone["warnings"])
     assert "  outside" in nummodel("fit", path, "--holdout", "N<20", "--law", "amdahl").stdout
 
 
@@ -595,13 +604,163 @@ def test_every_peak_has_the_interval_of_its_load(tmp_path):
     assert none["low"] is None and none["high"] is None
 
 
-def test_people_are_told_what_concerns_the_law_that_was_chosen():
-    """JSON has the warnings of all laws, each with its name."""
-    got, said = result(*ZVM), nummodel(*ZVM).stderr
-    others = {name for name in got["laws"] if name != got["chosen"]}
-    named = {warning.partition(": ")[0] for warning in got["warnings"]}
-    assert named & others
-    assert {line.split(": ")[2] for line in said.splitlines()} == named - others
+def test_warnings_are_about_the_chosen_law_or_about_all_if_none_is_chosen(tmp_path):
+    path = write(tmp_path, FALL)
+    got, done = result("fit", path), nummodel("fit", path)
+    assert {warning.partition(": ")[0] for warning in got["warnings"]} == {got["chosen"]}
+    answer = " ".join(done.stdout.split())
+    for warning in got["warnings"]:  # told once
+        assert (warning in done.stderr) != (warning.partition(": ")[2] in answer)
+    few = result(*ZVM, "--holdout", "N>24")
+    assert few["chosen"] is None
+    named = {w.partition(": ")[0] for w in few["warnings"] if w != EXTRAPOLATION}
+    assert {"gustafson", "usl"} <= named <= set(few["laws"])
+
+
+def test_the_answer_comes_first(tmp_path):
+    """Where throughput stops growing, what the next doubling brings, and how far to trust that."""
+    path = write(tmp_path, "N,X\n1,10.4\n2,19.1\n4,34.2\n8,52.9\n16,65.0\n32,58.7\n")
+    got, done = result("fit", path, "--at", "64"), nummodel("fit", path)
+    assert got["chosen"] == "usl"
+    answer, _, tables = done.stdout.partition("\n\n")
+    assert tables.startswith("X against N: 6 points")
+    answer, peak = " ".join(answer.split()), got["laws"]["usl"]["peak"]
+    assert answer.startswith(f"X is highest at N = {show(peak['N'])} (95 % interval: ")
+    (row,) = got["forecast"]
+    ends = f"95 % interval of a new measurement: {show([row['low'], row['high']])}"
+    assert f"twice the last load, N = 64, the curve is at {show(row['X'])} ({ends})" in answer
+    assert "No point beyond 32 tests this" in answer and "23 to 42 % off" in answer
+
+
+def test_without_a_chosen_law_the_answer_says_so_before_any_number(tmp_path):
+    path = write(tmp_path, "N,X\n1,10\n2,19\n4,33\n")
+    said, got = nummodel("fit", path, "--at", "8").stdout, result("fit", path, "--at", "8")
+    assert said.startswith("No law is chosen: too few points")
+    assert "The highest X measured is 33, at N = 4." in " ".join(said.split())
+    assert got["chosen"] is None and "forecast by" not in said
+    knee = "".join(f"{n},{min(10 * n, 80)}\n{n},{min(10 * n, 80) * 1.001}\n" for n in range(1, 17))
+    path = write(tmp_path, "N,X\n" + knee)
+    assert result("fit", path)["chosen"] is None
+    assert nummodel("fit", path).stdout.startswith("No law fits these points: all laws are rej")
+    nothing = dict.fromkeys(["X", "low", "high", "R", "R_low", "R_high"])
+    assert got["forecast"] == [{"N": 8.0} | nothing]
+
+
+def test_forecasts_are_those_of_the_law_and_of_littles_law(tmp_path):
+    """Of a line, the interval of a new measurement has a formula; R = N/X - Z."""
+    N, X = np.array([1.0, 2, 4, 8, 16, 32]), np.array([10.4, 19.6, 40.9, 79.5, 161.0, 319.0])
+    rows = "".join(f"{n},{x}\n" for n, x in zip(N, X, strict=True))
+    path = write(tmp_path, "N,X\n" + rows)
+    options = ("--law", "linear", "--at", "64, 128", "--known", "Z=0.05")
+    got = result("fit", path, *options)["forecast"]
+    slope = N @ X / (N @ N)
+    s2 = np.sum((X - slope * N) ** 2) / 5
+    for at, row in zip((64, 128), got, strict=True):
+        half = stats.t.ppf(0.975, 5) * np.sqrt(s2 * (1 + at**2 / (N @ N)))
+        assert [row["N"], row["X"]] == pytest.approx([at, slope * at])
+        ends = [slope * at - half, slope * at + half]
+        assert [row["low"], row["high"]] == pytest.approx(ends, rel=1e-6)
+        times = [at / x - 0.05 for x in (row["X"], row["high"], row["low"])]
+        assert [row["R"], row["R_low"], row["R_high"]] == pytest.approx(times)
+    assert EXTRAPOLATION in result("fit", path, *options)["warnings"]
+    unknown = result("fit", path, "--law", "linear", "--at", "64")["forecast"]
+    assert unknown == [got[0] | dict.fromkeys(["R", "R_low", "R_high"])]
+    impossible = result("fit", path, *options[:4], "--known", "Z=5")["forecast"]
+    assert [row["R"] for row in impossible] == [None, None]
+
+
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        ("R,n/a,1,1,1,1,1", "R is not used: {path}:2: R is 'n/a', expected a number"),
+        ("R,1,-1,1,1,1,1", "R is not used: {path}: R is -1, expected no negative number"),
+        ("Z,-1,-1,-1,-1,-1,-1", "Z is not used: {path}: Z is -1, expected no negative number"),
+        ("Z,0,1,0,1,0,1", "Z is not the same in all rows, and is not used"),
+        ("c_cpu,1,1,1,1,2,2", "c_cpu is not the same in all rows, and is not used"),
+    ],
+)
+def test_columns_of_a_system_that_are_not_used_are_named(tmp_path, column, message):
+    rows = zip(GOOD.splitlines(), column.split(","), strict=True)
+    path = write(tmp_path, "".join(f"{row},{cell}\n" for row, cell in rows))
+    got = result("fit", path, "--law", "usl", "--at", "64")
+    assert message.format(path=path) in got["warnings"]
+    assert [row["R"] for row in got["forecast"]] == [None]
+
+
+def test_half_a_server_in_a_column_is_refused(tmp_path):
+    path = write(tmp_path, GOOD.replace("\n", ",2.5\n").replace("X,2.5", "X,c_cpu"))
+    expected = "c_cpu is 2.5, expected a whole number of at least 1"
+    assert expected in result("fit", path)["laws"]["closed"]["refused"]
+
+
+def test_a_closed_system_says_its_own_weights(tmp_path):
+    path = write(tmp_path, GOOD)
+    assert result("fit", path, "--law", "closed", "--known", "Z=0")["weights"] == "log"
+
+
+def test_measured_response_times_tell_the_think_time(tmp_path):
+    """Z = N/X - R, here 2; a column whose R is no such time is not used."""
+    points = [(n, n / (2 + 0.1 * n)) for n in (1, 2, 4, 8, 16, 32)]
+    for factor, R in ((0.1, 12.8), (5.0, None)):
+        rows = "".join(f"{n},{x},{factor * n}\n" for n, x in points)
+        path = write(tmp_path, f"N,X,R\n{rows}")
+        got = result("fit", path, "--law", "amdahl", "--at", "128")
+        assert got["forecast"][0]["R"] == (R and pytest.approx(R, rel=1e-6))
+        assert any("requests are under way" in w for w in got["warnings"]) == (R is None)
+
+
+def test_lack_of_fit_is_that_of_the_chosen_law_or_of_the_best(tmp_path):
+    """The F test against repeated loads, by hand."""
+    N, X = np.repeat([1.0, 2, 4, 8], 2), np.array([10.0, 10.2, 19, 19.4, 29, 29.2, 33, 33.4])
+    rows = "".join(f"{n},{x}\n" for n, x in zip(N, X, strict=True))
+    got = result("fit", write(tmp_path, "N,X\n" + rows), "--law", "linear")
+    means = X.reshape(4, 2).mean(axis=1)
+    within = np.sum((X.reshape(4, 2) - means[:, None]) ** 2) / 4
+    between = np.sum(2 * (means - (N @ X / (N @ N)) * N[::2]) ** 2) / 3
+    p = stats.f.sf(between / within, 3, 4)
+    assert got["laws"]["linear"]["lack_of_fit"]["p"] == pytest.approx(p)
+    assert "repeated loads" in got["lack_of_fit"]["how"]
+    few = result("fit", write(tmp_path, "N,X\n1,10\n2,19\n"))
+    assert few["lack_of_fit"] is None
+    assert all(law.get("lack_of_fit") is None for law in few["laws"].values())
+
+
+def test_runs_that_share_an_error_are_noticed_by_a_column_that_names_them(tmp_path):
+    """Also where the rows are not in the order of the runs."""
+    random = np.random.default_rng(4)
+    points = [(n, run) for n in (1, 2, 4, 8, 16, 32) for run in range(4)]
+    for spread, noticed in ((0.1, True), (0.0, False)):
+        shared = np.exp(spread * np.array([-1, 1, 0.5, -0.5]))
+        X = [9 * n * shared[run] * np.exp(0.01 * random.standard_normal()) for n, run in points]
+        rows = [f"{n},{run},{x}" for (n, run), x in zip(points, X, strict=True)]
+        path = write(tmp_path, "\n".join(["N,run,X", *random.permutation(rows)]))
+        warned = result("fit", path, "--weights", "log", "--law", "linear")["warnings"]
+        assert any("points of the same run" in w for w in warned) == noticed
+
+
+def test_weights_that_the_points_tell_are_named(tmp_path):
+    random = np.random.default_rng(5)
+    N = np.repeat([1, 2, 4, 8, 16, 32], 3)
+    X = 9 * N * np.exp(0.05 * random.standard_normal(18))
+    rows = "".join(f"{n},{x}\n" for n, x in zip(N, X, strict=True))
+    path = write(tmp_path, "N,X\n" + rows)
+    assert result("fit", path, "--weights", "auto") == result("fit", path, "--weights", "log")
+
+
+@pytest.mark.parametrize("name, start", [("a.png", b"\x89PNG"), ("a.SVG", b"<?xml")])
+@pytest.mark.parametrize("law", ["usl", "none"])
+def test_a_figure_is_written(tmp_path, name, start, law):
+    path = write(tmp_path, FALL if law == "usl" else "N,X\n1,10\n2,19\n4,33\n")
+    options = ("--at", "128", "--holdout", "N==2") if law == "usl" else ()
+    done = nummodel("fit", path, *options, "--plot", tmp_path / name)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / name).read_bytes().startswith(start)
+
+
+def test_what_the_quantities_mean_is_printed():
+    said = nummodel(*ZVM).stdout
+    for name in ("X1", "sigma", "kappa"):
+        assert re.search(rf"^{name} +{re.escape(quantity(name).meaning)}$", said, re.M)
 
 
 def test_alone_it_prints_its_help():
@@ -772,9 +931,23 @@ def test_bad_tables(tmp_path, text, where, what):
         (("/",), "directory"),
         ((TABLE, "--x", "cores"), "no column 'cores'"),
         ((TABLE, "--y", "speed"), "no column 'speed'"),
-        ((TABLE, "--weights", "trust"), "weights 'trust', expected absolute, relative, log, or a"),
+        ((TABLE, "--weights", "trust"), "weights 'trust', expected absolute, relative, log, auto"),
         ((TABLE, "--y", "run_id"), "'AVPK5187', expected a number"),
-        ((TABLE, "--y", "itr_per_s", "--law", "moore"), "unknown law 'moore'"),
+        ((TABLE, "--y", "itr_per_s", "--law", "moore"), "unknown law 'moore', expected all or"),
+        ((TABLE, "--y", "itr_per_s", "--law", "amdhal"), "(did you mean amdahl?)"),
+        ((TABLE, "--y", "itr_per_s", "--at", "48,x"), "--at 48,x: expected positive loads, as in"),
+        ((TABLE, "--y", "itr_per_s", "--at", "-48"), "expected positive loads"),
+        ((TABLE, "--y", "itr_per_s", "--at", ""), "expected positive loads"),
+        (
+            (TABLE, "--y", "itr_per_s", "--known", "c=4"),
+            "expected a think time or servers, as in Z=1,c_cpu=4",
+        ),
+        (
+            (TABLE, "--y", "itr_per_s", "--known", "Z=-1"),
+            "expected a think time or servers, as in Z=1,c_cpu=4",
+        ),
+        ((TABLE, "--y", "itr_per_s", "--plot", "a.pdf"), "--plot a.pdf: expected a name that ends"),
+        ((TABLE, "--y", "itr_per_s", "--plot", "/proc/no/a.png"), "--plot /proc/no/a.png: No such"),
         ((TABLE, "--y", "itr_per_s", "--holdout", "N>6"), "leaves 1 row"),
         ((TABLE, "--y", "itr_per_s", "--holdout", "N>0"), "leaves 0 rows"),
         ((TABLE, "--y", "itr_per_s", "--holdout", "N>12", "--law", "usl"), "at least 3"),
@@ -846,7 +1019,7 @@ def test_lists(kind):
     assert kind in everything and all(line in everything for line in lines)
 
 
-@pytest.mark.parametrize("command", [(), ("report",), ("list",), ("fit",)])
+@pytest.mark.parametrize("command", [(), ("report",), ("list",), ("fit",), ("compare",)])
 def test_every_command_has_help(command):
     done = nummodel(*command, "--help")
     assert done.returncode == 0 and "Usage: nummodel" in done.stdout
@@ -870,7 +1043,7 @@ def test_the_installed_command(command):
     )
 
 
-FALL = "N,X\n2,18.9\n8,52.7\n16,64.8\n32,57.9\n64,39.4\n"
+FALL = "N,X\n2,19.1\n8,54.4\n16,72.2\n32,70.1\n64,52.6\n"
 
 
 def test_a_law_that_has_too_few_points_to_be_chosen_is_told_if_it_fits_better(tmp_path):
@@ -892,8 +1065,10 @@ def test_a_peak_that_no_point_shows_is_told(tmp_path):
     got = result("fit", write(tmp_path, "N,X\n" + rows), "--law", "usl")
     assert got["laws"]["usl"]["peak"]["N"] == pytest.approx((0.95 / 0.001) ** 0.5, rel=0.01)
     assert any("the peak is beyond the last load, 16" in w for w in got["warnings"])
-    shown = result("fit", write(tmp_path, FALL), "--law", "usl")
-    assert not any("beyond the last load" in w for w in shown["warnings"])
+    for text in (FALL, "N,X\n" + rows.rsplit("16,")[0] + "30.5,903.7706\n"):
+        shown = result("fit", write(tmp_path, text), "--law", "usl")
+        assert not any("beyond the last load" in w for w in shown["warnings"])
+    assert 30.5 < shown["laws"]["usl"]["peak"]["N"] < 31
 
 
 def test_a_table_whose_name_is_misspelt_is_meant():
@@ -962,8 +1137,7 @@ def test_degenerate_data_have_an_answer(tmp_path, rule, weights):
     text = "N,X\n" + "".join(f"{n},{x}\n" for n, x in zip(N, X[rule], strict=True))
     path = write(tmp_path, text)
     held = ("--holdout", "N<2") if rule == "collapse" else ()
-    got = result("fit", path, "--weights", weights, *held)
-    assert "chosen" in study.text(got, 0.95)  # what is printed without --json
+    assert "chosen" in nummodel("fit", path, "--weights", weights, *held).stdout
 
 
 @pytest.mark.parametrize("swapped", [False, True])

@@ -1,7 +1,8 @@
 """Two columns of a table, a load and a throughput, which are known by what their names say."""
 
+import re
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
@@ -22,7 +23,8 @@ UNCLEAR = ("", "resource", "count")
 
 class Points(NamedTuple):
     """Measurements from a table: loads, throughputs, their weights (one of `WEIGHTS` or a column),
-    the names of the two columns, and warnings of rows that may not belong together.
+    the names of the two columns, warnings of rows that may not belong together; where the table has
+    them, which run each row is of, and `others`: columns that are called Z, R [s], U_name, c_name.
     """
 
     N: np.ndarray
@@ -31,11 +33,14 @@ class Points(NamedTuple):
     x: str
     y: str
     warnings: tuple[str, ...] = ()
+    run: np.ndarray | None = None
+    others: Mapping[str, np.ndarray] = {}
 
     def where(self, keep: np.ndarray) -> "Points":
         """The measurements for which `keep` is true."""
-        weights = self.weights if isinstance(self.weights, str) else self.weights[keep]
-        return self._replace(N=self.N[keep], X=self.X[keep], weights=weights)
+        columns = self._asdict().items()
+        kept = {n: v[keep] for n, v in columns if isinstance(v, np.ndarray)}
+        return self._replace(**kept, others={n: v[keep] for n, v in self.others.items()})
 
 
 def read(
@@ -68,7 +73,29 @@ def read(
     own = weights if weights in WEIGHTS else table.numbers(cells, weights, path, positive=True)
     guessed = [(load, "load", "x")] * (x is None) + [(result, "throughput", "y")] * (y is None)
     warnings = [*_odd(guessed, result, weights), *_pooled(cells, {load, result, weights}, N, path)]
-    return Points(N, X, own, load, result, tuple(warnings))
+    used = {load, result, weights}
+    run = next((_runs(cells[c]) for c in cells if kind(c) == "run" and c not in used), None)
+    others = {}
+    for name in cells:
+        if name not in used and (name in ("R", "Z") or re.fullmatch("[Uc]_[A-Za-z]\\w*", name)):
+            try:
+                others[name] = _not_negative(cells, name, path)
+            except InputError as error:
+                warnings.append(f"{name} is not used: {error}")
+    return Points(N, X, own, load, result, tuple(warnings), run, others)
+
+
+def _not_negative(cells: Cells, column: str, path: str | Path) -> np.ndarray:
+    values = table.numbers(cells, column, path, positive=False)
+    if (values < 0).any():
+        raise InputError(f"{path}: {column} is {values.min():g}, expected no negative number")
+    return values
+
+
+def _runs(column: Mapping[int, str]) -> np.ndarray | None:
+    """The number of the run of each row; None unless there are several runs of several rows."""
+    names, run = np.unique(list(column.values()), return_inverse=True)
+    return run if 1 < len(names) <= len(run) / 2 else None
 
 
 def _choose(

@@ -38,6 +38,8 @@ def page(outcome: Outcome, names: Collection[str]) -> str:
     notebook = outcome.notebook
     copy = from_dict(notebook)
     for cell in copy.cells:
+        if cell.cell_type == "markdown":
+            cell.source = outcome.about(cell.source)
         if cell.cell_type == "code":
             outputs = [o for out in cell.outputs for o in _still(out, notebook)]
             cell.outputs = [

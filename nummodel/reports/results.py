@@ -68,8 +68,17 @@ class Outcome:
 
     @property
     def answer(self) -> str:
-        """The paragraph that answers it, as markdown."""
-        return summary(self.notebook)[1]
+        """The paragraph that answers it, as markdown; empty if it is not about this run."""
+        return self.about(summary(self.notebook)[1])
+
+    def about(self, markdown: str) -> str:
+        """Markdown without the paragraphs that only hold for the notebook as it stands: those that
+        name the `example` of its metadata, where the run has parameters of its own.
+        """
+        example = self.notebook["metadata"].get("nummodel", {}).get("example")
+        if not example or not self.run.parameters:
+            return markdown
+        return "\n\n".join(p for p in markdown.split("\n\n") if example not in p)
 
     @property
     def found(self) -> str:
