@@ -21,7 +21,7 @@ UV := uv==0.13.9
 # Go builds actionlint from source; the pip package of this name would download a binary.
 ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 
-.PHONY: help report test lab lint lint-workflows anywhere oldest newest lock wheel test-ui fuzz bench batch coverage simulate attack faults networks picture clean
+.PHONY: help report test lab lint lint-workflows anywhere oldest newest lock wheel test-ui fuzz bench batch coverage adequacy systems simulate attack faults networks picture clean
 
 help:  ## print this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 24
@@ -75,6 +75,12 @@ batch: $(VENV)/test  ## time 40 runs beside 40 kernels that only import (a few m
 
 coverage: $(VENV)/test  ## simulate how often intervals hold the truth (SEED=2026, half an hour)
 	@$(BIN)/python benchmarks/coverage.py --seed $(SEED)
+
+adequacy: $(VENV)/test  ## simulate what tests of a fit notice (SEED=2026, 20 minutes)
+	@OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/adequacy.py --seed $(SEED) --jobs $(JOBS)
+
+systems: $(VENV)/test  ## forecast 300 simulated closed systems (SEED=2026, half an hour)
+	@OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/systems.py --seed $(SEED) --jobs $(JOBS)
 
 simulate: $(VENV)/test  ## compare queueing formulas with simulations (SEED=2026, 15 minutes)
 	@$(BIN)/python benchmarks/simulation.py --seed $(SEED) --jobs $(JOBS)

@@ -14,6 +14,7 @@ The load for a throughput needs no count of its own: its interval holds the load
 interval of the curve holds that throughput.
 """
 
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from datetime import date
 from functools import partial
@@ -26,9 +27,9 @@ from scipy.special import ndtri
 from scipy.stats import f as F
 from tqdm import tqdm
 
-from nummodel.fits import Fit, _intervals, fit
-from nummodel.fits._leastsquares import Batch, descend
-from nummodel.models import scaling
+from nummodel.fits import Fit, _intervals, fit, joint
+from nummodel.fits._leastsquares import Batch, Solution, descend
+from nummodel.models import scaling, systems
 from nummodel.models.scaling import LAWS
 from nummodel.nomenclature import quantity
 
@@ -59,6 +60,16 @@ STUDIES = (
     ("absolute", "log-normal", 0.2),
     ("absolute", "normal", 0.2),
 )
+#: A closed system with 4 processors and a lock, the loads at which it is measured, the columns that
+#: are fitted together, the size of their errors, and the part of all replicates.
+SYSTEM = {"D_cpu": 0.03, "D_lock": 0.005, "Z": 1.0}
+LOADS = {
+    8: np.array([10.0, 20, 40, 60, 80, 120, 200, 300]),
+    16: np.array([10.0, 15, 20, 25, 30, 40, 50, 60, 80, 100, 120, 140, 160, 200, 250, 300]),
+}
+COLUMNS = (("X", "R"), ("X", "R", "U_cpu"))
+ERRORS = {"X": 1.0, "R": 2.0, "U_cpu": 1.0}
+JOINT, JOINT_NOISES = 0.1, (0.01, 0.03)
 HEADER = "weights,error,law,truth,n,noise_pct,near_bound,quantity,covered_pct,replicates"
 
 
@@ -71,36 +82,76 @@ def cell(seed: int, replicates: int, at: tuple) -> list[tuple]:
     drawn = noise * random.standard_normal((count, n))
     spread = noise * (exact if error == "log-normal" else np.full(n, exact.mean()))
     X = exact * np.exp(drawn) if error == "log-normal" else exact + drawn * exact.mean()
-    base = fit(law, {"N": N, "X": exact}, weights)
-    # Searched from one place for all truths, as a user would who knows none.
-    begin = {"X1": abs(X[:, 0]) / N[0], "sigma": np.full(count, 0.05), "kappa": 1e-3}
-    start = np.column_stack([np.broadcast_to(begin[q], count) for q in base.free])
-    batch = Batch(law, base.free, {"N": N}, X, np.ones_like(X), weights)
-    best = descend(batch, None, 0, start)
-    begin = dict(zip(base.free, best.estimate.T, strict=True))
-    near = any(d < 3 for d in _standard_errors(base, spread, true))
-    threshold = F.ppf(0.95, 1, base.dof)
     rows = []
+    label = " ".join(f"{q}={v:g}" for q, v in truth.items())
+    base = fit(law, {"N": N, "X": exact}, weights)
+    near = any(d < 3 for d in _standard_errors(base, spread, true))
+    for asked, held in covered(law, N, true, X, weights):
+        share = f"{100 * held.mean():.4g}"
+        rows.append((weights, error, name, label, n, 100 * noise, near, asked, share, count))
+    return rows
+
+
+def joint_cell(seed: int, replicates: int, at: tuple) -> list[tuple]:
+    """Rows as those of `cell`, of a closed system that is fitted to several columns together. The
+    errors of a column are `noise` times those that `ERRORS` has.
+    """
+    i, columns, n, noise = at
+    random, count = np.random.default_rng([seed, 1, i]), round(JOINT * replicates)
+    laws, N = systems.closed(cpu=4, lock=1), LOADS[n]
+    exact = {name: laws[name](N=N, **SYSTEM) for name in columns}
+    far = 2 * N[-1]
+    asked = SYSTEM | {"twice": float(laws["X"](N=far, **SYSTEM))}
+    held = dict.fromkeys(asked, 0)
+    for _ in range(count):
+        data = {"N": N} | {
+            name: X * np.exp(noise * ERRORS[name] * random.standard_normal(n))
+            for name, X in exact.items()
+        }
+        found = joint.measured(laws, data)
+        for name, value in asked.items():
+            target = _intervals.height(found, np.array([far]), {"part": np.ones(1)})
+            target = target if name == "twice" else _intervals.of(found, name)
+            t = found.quantiles(target, 0.95)[0]
+            cost = _intervals.cost(found, target, np.array([value]), np.array([0]))[0]
+            held[name] += cost <= t**2
+    names = " ".join(f"{q}={v:g}" for q, v in SYSTEM.items())
+    label = f"{' '.join(columns)} with {names}"
+    same = ("joint", "log-normal", "closed", label, n, 100 * noise, False)
+    return [(*same, q, f"{100 * h / count:.4g}", count) for q, h in held.items()]
+
+
+def estimated(base: Fit, X: np.ndarray) -> Solution:
+    """Searched from one place for all truths, as a user would who knows none."""
+    begin = {"X1": abs(X[:, 0]) / base.N[0], "sigma": np.full(len(X), 0.05), "kappa": 1e-3}
+    start = np.column_stack([np.broadcast_to(begin[q], len(X)) for q in base.free])
+    batch = Batch(base.law, base.free, {"N": base.N}, X, np.ones_like(X), base.weights)
+    return descend(batch, None, 0, start)
+
+
+def covered(
+    law, N: np.ndarray, true: dict, X: np.ndarray, weights: str
+) -> Iterator[tuple[str, np.ndarray]]:
+    """Of each thing asked for, whether the interval of each row of X holds the truth."""
+    base = fit(law, {"N": N, "X": law(N=N, **true)}, weights)
+    best = estimated(base, X)
+    begin = dict(zip(base.free, best.estimate.T, strict=True))
+    limit = best.rss * (1 + F.ppf(0.95, 1, base.dof) / base.dof)
     for asked, value in _asked(law, true, N).items():
         target, held = _held(base, asked, value, N)
 
         def left(rows, grid, target=target, held=held):
             known = {"N": N} | {q: np.full((len(rows), 1), v) for q, v in held.items()}
             start = {q: v[rows] for q, v in begin.items()}
-            return _intervals.squares(base, target, known, X[rows], np.ones((1, n)), start, grid)
+            w = np.ones((1, len(N)))
+            return _intervals.squares(base, target, known, X[rows], w, start, grid)
 
-        limit = best.rss * (1 + threshold / base.dof)
-        covered = left(np.arange(count), False) <= limit
-        out = np.flatnonzero(~covered)  # what a search from the estimates alone makes too dear
+        inside = left(np.arange(len(X)), False) <= limit
+        out = np.flatnonzero(~inside)  # what a search from the estimates alone makes too dear
         if len(out):
-            covered[out] = left(out, True) <= limit[out]
-        _agree_with_ends(law, N, X[:5], weights, asked, value, covered[:5])
-        label = " ".join(f"{q}={v:g}" for q, v in truth.items())
-        share = 100 * covered.mean()
-        rows.append(
-            (weights, error, name, label, n, 100 * noise, near, asked, f"{share:.4g}", count)
-        )
-    return rows
+            inside[out] = left(out, True) <= limit[out]
+        _agree_with_ends(law, N, X[:5], weights, asked, value, inside[:5])
+        yield asked, inside
 
 
 def _asked(law, true: dict, N: np.ndarray) -> dict[str, float]:
@@ -161,12 +212,17 @@ def main(seed: int, replicates: int, jobs: int, output: Path) -> None:
     with ProcessPoolExecutor(jobs) as pool:
         found = pool.map(partial(cell, seed, replicates), cells)
         rows = [row for rows in tqdm(found, total=len(cells), unit="cell") for row in rows]
+        together = [(i, *at) for i, at in enumerate(product(COLUMNS, LOADS, JOINT_NOISES))]
+        found = pool.map(partial(joint_cell, seed, replicates), together)
+        rows += [row for rows in tqdm(found, total=len(together), unit="cell") for row in rows]
     lines = [",".join(f"{v:g}" if isinstance(v, float) else str(v) for v in row) for row in rows]
     output.write_text("\n".join([HEADER, *lines]) + "\n")
     click.echo(f"{date.today()}, seed {seed}")
     for weights, error, part in STUDIES:
         some = [row for row in rows if row[:2] == (weights, error)]
         summarise(some, f"{weights} weights, {error} noise", round(part * replicates))
+    some = [row for row in rows if row[0] == "joint"]
+    summarise(some, "columns of a closed system together", round(JOINT * replicates))
 
 
 def summarise(rows, what: str, replicates: int) -> None:
@@ -174,6 +230,8 @@ def summarise(rows, what: str, replicates: int) -> None:
     click.echo(f"{what}, {replicates} replicates a cell")
     for near, wanted in ((False, "94 to 96"), (True, "at least 93")):
         values = np.array([float(row[8]) for row in rows if row[6] == near])
+        if not len(values):
+            continue
         spread = 100 * np.sqrt(0.05 * 0.95 / replicates) * ndtri(1 - 0.025 / len(values))
         where = "within 3 standard errors of a bound" if near else "interior"
         click.echo(

@@ -101,13 +101,14 @@ def fits() -> list[Work]:
                     "lmfit",
                     "`Model.fit`",
                     partial(timed, lambda: np.array(list(theirs().values.values()))),
+                    0.5,
                 )
             ],
         ),
         Work(
             "the same, with profile intervals",
             bounds,
-            [Peer("lmfit", "`conf_interval`", partial(timed, their_bounds))],
+            [Peer("lmfit", "`conf_interval`", partial(timed, their_bounds), 1)],
         ),
     ]
 

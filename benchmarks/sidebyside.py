@@ -28,7 +28,7 @@ class Peer(NamedTuple):
     tool: str
     what: str
     run: Callable[[], tuple[float, np.ndarray]]
-    goal: int | None = None
+    goal: float | None = None
 
 
 class Work(NamedTuple):
@@ -81,7 +81,7 @@ def row(peer: Peer, found: Measured) -> str:
     if len(ratio) > 1:
         times += f" ({short(min(ratio))} to {short(max(ratio))})"
     if peer.goal:
-        times += f"; goal {peer.goal}"
+        times += f"; goal {peer.goal:g}"
     apart = f"**{100 * found.apart:.0f} %**" if found.apart > 1e-3 else f"{found.apart:.0e}"
     return f"{short(1e3 * median(found.theirs))} | {times} | {apart}"
 
