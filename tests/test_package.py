@@ -196,7 +196,7 @@ def test_versions_agree():
         ("from nummodel.models import scaling, operational, queueing", {"numpy"}),
         ("from nummodel import cli", {"click"}),
         ("from nummodel.fits import fit; from nummodel.records import data, claims", {"numpy"}),
-        ("from nummodel import study; study.document('raytracer')", {"numpy", "scipy"}),
+        ("from nummodel import study; study.fit_table('raytracer').document()", {"numpy", "scipy"}),
     ],
 )
 def test_heavy_libraries_wait_until_they_are_used(statement, may):

@@ -5,6 +5,7 @@ processes share the tests; executing is testing.
 """
 
 import fcntl
+import html
 import json
 import os
 import re
@@ -14,9 +15,10 @@ from urllib.parse import unquote
 import prose
 import pytest
 
+from nummodel import cli
 from nummodel.fits import EXTRAPOLATION
 from nummodel.records import claims
-from nummodel.reports import notebook, report, runs
+from nummodel.reports import notebook, pages, report, runs
 from nummodel.reports.files import STAMP
 from nummodel.reports.results import Outcome
 from nummodel.reports.runs import Run
@@ -218,6 +220,16 @@ def test_any_csv_becomes_a_report(rows, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     table = ["threads,tps", "1,10", "2,19", "4,33", "8,52", "16,60", "32,58"][: rows + 1]
     (tmp_path / "mine.csv").write_text("\n".join(table) + "\n")
-    (run,) = runs.plan(["21"], ["file=mine.csv", "weights=log"])
+    asked = ["weights=log", "at=64,128", "known=Z=0.01", "holdout=N>16", "law=all", "level=0.9"]
+    (run,) = runs.plan(["21"], ["file=mine.csv", *asked])
     outcome = report.execute_run(run, tmp_path)
     assert outcome.error == ""
+    page = (tmp_path / f"{run.name}.html").read_text()
+    assert outcome.found and outcome.found in html.unescape(page)
+    assert "SDM91" not in page and "SDM91" not in pages.index([outcome])
+
+
+def test_the_options_of_fit_are_parameters_of_the_notebook():
+    options = {option.name for option in cli.fit.params}
+    known = set(notebook.parameters(runs.find("21")))
+    assert options - {"plot", "as_json"} == known - {"target"}
