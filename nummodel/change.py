@@ -113,8 +113,10 @@ def differ(before: Side, after: Side) -> bool:
 
 
 def _width(covariance: np.ndarray, dof: float, level: float) -> float:
-    """How many standard errors wide intervals are that hold all at once: the quantile of the
-    largest of correlated t, by simulation, or at levels that it cannot reach, Sidak's bound.
+    """How many standard errors the intervals reach to each side, so that all of them hold at once.
+
+    This is a quantile of the largest of several correlated t values, found by simulation. At levels
+    that the simulation cannot reach, Sidak's bound takes its place.
     """
     from scipy.special import stdtrit
 

@@ -78,8 +78,9 @@ def cautions(fit: Fit, run: Any = None) -> list[str]:
         )
     if _odd(_runs(fit, _blocks(fit.setting) if run is None else run)):
         sentences.append(
-            "points of the same run are off together, so intervals, for which each point has an "
-            "error of its own, are too narrow: only more runs make up for it"
+            "the points of the same run are too high or too low together, but intervals assume "
+            "that each point has its own error: the intervals are too narrow, and only "
+            "measurements of more runs help"
         )
     return sentences
 
@@ -103,8 +104,9 @@ def _growth(fit: Fit) -> float | None:
     the weights are by percentages, and else that they are in proportion to the curve. None with
     other columns, as they may say where errors are larger.
 
-    Of all tests for this alternative the ratio of the two sums of squares is the most likely to
-    notice it (King 1987, Econometric Reviews 6:169).
+    If the law is linear in its estimates, no other test that ignores the size of the errors notices
+    the other kind more often than the ratio of the two sums of squares does (King 1987, Econometric
+    Reviews 6:169).
     """
     curve = fit.at(fit.N)
     if _columns(fit) or not (curve > 0).all():

@@ -59,8 +59,8 @@ class Problem:
     @cached_property
     def folded(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
         """The different loads and their `means`, or the measurements, if few loads were repeated.
-        The squares around a curve are those around the means, and those of the means around the
-        curve.
+        The sum of squares around a curve has two parts: the squares of the measurements around
+        these means, and the squares of the means around the curve.
         """
         N = np.unique(self.N)
         if 2 * len(N) > len(self.N) or any(map(np.ndim, self.known.values())):
@@ -139,7 +139,9 @@ class Solved(Problem):
         return tuple(n for n in self.free if n not in self.at_bound)
 
     def quantiles(self, target: Any, level: float) -> np.ndarray:
-        """For each row of a target, the root of the cost at the ends of its interval."""
+        """A number for each row of a target: the interval of that row ends where the square root of
+        the cost reaches this number.
+        """
         return np.full(len(target.value), quantile(level, self.dof))
 
     def without_columns(self, what: str) -> None:

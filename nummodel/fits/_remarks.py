@@ -14,7 +14,7 @@ from nummodel.nomenclature import show
 TRADING = 0.98
 #: How much higher than the last load a peak must be to be called beyond the measurements.
 BEYOND = 1.05
-#: A change of the curve that is not worth a figure.
+#: If the curve changes by less than this share, the answer says "about" instead of a percentage.
 LEVEL = 0.005
 #: How far such predictions were off; see `EXTRAPOLATION`.
 OFF = "23 to 42 % off in the median"
