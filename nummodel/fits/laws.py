@@ -15,6 +15,9 @@ from nummodel.models import scaling
 
 #: The name of the law that is a closed system.
 CLOSED = "closed"
+#: A fall is seen if results fall from each of as many of the last loads to the next: where the
+#: truth stays the same, chance alone puts four in this order once in 24 cases.
+FALLING = 4
 
 
 def fit_all(
@@ -28,8 +31,9 @@ def fit_all(
     """Fits of one law of `scaling.LAWS` or all by name, and why the others were refused.
 
     With "auto", the law with the most estimates finds the weights for all laws. The law "closed" is
-    a closed system, fitted to `others` as well (see `fit_closed`). It is one of all laws, if there
-    are any others, or if something is `known` of the system.
+    a closed system, fitted to `others` as well (see `fit_closed`). It is one of all laws if there
+    are any others, if something is `known` of the system, and if no fall is seen where the other
+    laws have a peak or are rejected.
     """
     every = [*scaling.LAWS, CLOSED]
     if law not in ("all", *every):
@@ -38,11 +42,6 @@ def fit_all(
         raise InputError(f"unknown law {law!r}{meant}, expected all or one of: {', '.join(every)}")
     fits: dict[str, Fit] = {}
     refused = {}
-    if law == CLOSED or (law == "all" and (others or known)):
-        try:
-            fits[CLOSED] = fit_closed(N, X, others or {}, **known)
-        except InputError as refusal:
-            refused[CLOSED] = str(refusal)
     names = {"all": [*scaling.LAWS], CLOSED: []}.get(law, [law])
     lead = np.inf
     for name in sorted(names, key=lambda name: -len(scaling.LAWS[name].quantities)):
@@ -54,6 +53,11 @@ def fit_all(
         if isinstance(weights, str):
             weights, lead = found.weights, min(lead, found.lead)
         fits[name] = replace(found, lead=lead)
+    if law == CLOSED or (law == "all" and (others or known or _open(fits))):
+        try:
+            fits[CLOSED] = fit_closed(N, X, others or {}, **known)
+        except InputError as refusal:
+            refused[CLOSED] = str(refusal)
     return {name: fits[name] for name in every if name in fits}, refused
 
 
@@ -61,8 +65,8 @@ def choose(fits: Mapping[str, Fit]) -> tuple[str | None, str]:
     """The law that the data support, and why.
 
     It is the closed system if that meets several columns together. Else it is the law that
-    `compare.choose` finds, or the closed system, if it has a clearly lower AICc, or if all others
-    are rejected.
+    `compare.choose` finds, or the closed system, if it has a clearly lower AICc, if all others are
+    rejected, or if it is about as likely as a law whose peak is not seen.
     """
     alone = {name: fit for name, fit in fits.items() if name != CLOSED}
     if CLOSED not in fits:
@@ -72,14 +76,42 @@ def choose(fits: Mapping[str, Fit]) -> tuple[str | None, str]:
     if not misses and columns > 1:
         return CLOSED, f"a closed system meets {columns} measured columns together"
     chosen, why = compare.choose(alone) if alone else (None, "the only law fitted")
-    if chosen and not misses:
+    if chosen:
         lead = compare.aicc(fits[chosen]) - compare.aicc(fits[CLOSED])
+        lower = f"a closed system has a lower AICc than {chosen}, by {lead:.1f}"
+        if lead > compare.CLOSE and misses:
+            return None, f"{CLOSED} is rejected: {misses}; {chosen} is rejected: {lower}"
         if lead > compare.CLOSE:
-            return CLOSED, f"a closed system has a lower AICc than {chosen}, by {lead:.1f}"
-    if chosen or misses:
-        rejected = f"{CLOSED} is rejected: {misses}" if misses else f"{CLOSED} is no better"
-        return chosen, f"{rejected}; {why}"
-    return CLOSED, why
+            return CLOSED, lower
+        if lead > -compare.FAR and not misses and _unseen_peak(fits[chosen]):
+            other = f"{abs(lead):.1f} {'lower' if lead > 0 else 'higher'}"
+            return CLOSED, (
+                f"{chosen} has a peak, but no fall is seen, and the AICc of a closed system, "
+                f"which has a ceiling, is only {other}"
+            )
+    if not misses and not chosen and (not alone or np.isfinite(compare.aicc(fits[CLOSED]))):
+        return CLOSED, why
+    rejected = f"{CLOSED} is rejected: {misses}" if misses else f"{CLOSED} is no better"
+    return chosen, f"{rejected}; {why}" if chosen or misses else why
+
+
+def _open(fits: Mapping[str, Fit]) -> bool:
+    """Whether no fall is seen, and the law that is chosen has a peak, or all are rejected."""
+    chosen = compare.choose(fits)[0] if fits else None
+    if chosen:
+        return _unseen_peak(fits[chosen])
+    return any(compare.wrong(fit) and not _falls(fit) for fit in fits.values())
+
+
+def _unseen_peak(fit: Fit) -> bool:
+    """Whether a law has a peak, and no fall is seen."""
+    return fit.peak() is not None and not _falls(fit)
+
+
+def _falls(fit: Fit) -> bool:
+    """Whether the mean results of the last loads fall from each load to the next."""
+    last = fit.means[0][-FALLING:]
+    return len(last) == FALLING and bool((np.diff(last) < 0).all())
 
 
 def cautions(fits: Mapping[str, Fit], chosen: str | None, run: Any = None) -> list[str]:

@@ -2,12 +2,11 @@
 
 `closed` makes the laws of a system in which each of N users thinks for Z seconds and then sends a
 request that visits every station; `arrivals` those of a system that requests reach at a rate,
-however many wait there. Values are those of `networks`. Their slopes by the demand D of a station
-follow from the mean numbers present, d ln X(N)/d ln D = Q(N-1) - Q(N), and those by Z from the
-users who think (de Souza e Silva and Muntz 1988); the other slopes are differences.
+however many wait there. Values are those of `networks`; slopes are differences.
 """
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import cache, lru_cache
 from itertools import product
 from typing import Any
@@ -16,7 +15,7 @@ import numpy as np
 
 from nummodel.arguments import LARGEST, aligned, count, within
 from nummodel.formula import Formula
-from nummodel.models import networks
+from nummodel.models import _many, networks
 from nummodel.models.networks import Station
 from nummodel.models.queueing import mmc_waiting
 from nummodel.nomenclature import Quantity
@@ -25,6 +24,8 @@ from nummodel.nomenclature import Quantity
 SHARES = (0.03, 0.3, 0.6, 0.85, 0.97)
 #: The step of a difference, as a share of the value, and at least.
 STEP, LEAST = 1e-4, 1e-6
+#: Users times systems up to which systems are solved together: some hundred megabytes.
+TOGETHER = 10**7
 
 
 def closed(
@@ -117,7 +118,7 @@ class System:
             if name == sleeps:
                 self._add("w", name, "s", "time to wake up a waiter of {}")
         self.names = (*self.own, "Z")
-        self.solved = lru_cache(maxsize=300)(self._solved)
+        self._solved = lru_cache(maxsize=8)(self._throughputs)  # X, R and U ask for the same
 
     def _add(self, letter: str, name: str, unit: str, meaning: str, *ends: float) -> None:
         self.own[f"{letter}_{name}"] = _of(letter, name, unit, meaning, *ends)
@@ -127,20 +128,23 @@ class System:
         alone = name not in (self.threads, self.slows, self.sleeps)
         return alone and not (self.spins and name in (self.spins, self.first))
 
-    def places(self, name: str, values: Mapping[str, float]) -> float:
+    def places(self, name: str, values: Mapping[str, Any]) -> Any:
         """How many of its customers a station can serve at a time."""
         c = self._count(name, values)
         return 2 * c if name == self.threads else c
 
-    def most(self, name: str, values: Mapping[str, float]) -> float:
+    def most(self, name: str, values: Mapping[str, Any]) -> Any:
         """The highest speed of a station that does not slow down, in units of one server alone."""
         return self._count(name, values) * (1 + values.get(f"h_{name}", 0.0))
 
-    def _count(self, name: str, values: Mapping[str, float]) -> float:
-        return float(values.get(f"c_{name}", self.servers[name] or 0))
+    def _count(self, name: str, values: Mapping[str, Any]) -> Any:
+        return values.get(f"c_{name}", self.servers[name])
 
-    def _speed(self, name: str, values: Mapping[str, float], n: np.ndarray) -> np.ndarray:
-        """With n customers there, in units of one server alone."""
+    def _speed(self, name: str, values: Mapping[str, Any], n: np.ndarray) -> np.ndarray:
+        """With n customers there, in units of one server alone; a column for each system, if the
+        values are arrays.
+        """
+        n = n[:, None] if np.ndim(values["Z"]) else n
         c = self._count(name, values)
         speed = np.minimum(n, c)
         if name == self.threads:
@@ -149,7 +153,7 @@ class System:
             speed = speed / (1 + values[f"b_{name}"] * np.maximum(n - c, 0))
         if name == self.sleeps:
             speed = speed / (1 + (n > c) * values[f"w_{name}"] / values[f"D_{name}"])
-        return speed
+        return np.broadcast_to(speed, np.broadcast_shapes(n.shape, np.shape(values["Z"])))
 
     def network(self, values: Mapping[str, float], most: int) -> dict[str, Station]:
         """For up to `most` users. Processors and the lock that spins on them are one station."""
@@ -167,31 +171,43 @@ class System:
             stations[self.first] = networks.load_dependent(1 / X[0], speed)
         return stations
 
-    def _solved(self, numbers: tuple[float, ...], n: tuple[int, ...]):
-        """The network, X at each population, and its slopes by the demands and by Z."""
-        values = dict(zip(self.names, numbers, strict=True))
-        stations, many = self.network(values, max(n)), np.array(n)
-        both = networks.solve([*stations.values()], np.append(many, many - 1), values["Z"])
-        X, slopes = both.X[: many.size], {}
-        present = dict(zip(stations, both.Q, strict=True)) | {"Z": both.X * values["Z"]}
-        for name, Q in present.items():
-            q = name if name == "Z" else f"D_{name}"
-            if values[q] > 0 and not (self.spins and name == self.first) and name != self.sleeps:
-                slopes[q] = X * (Q[many.size :] - Q[: many.size]) / values[q]
-        return stations, X, slopes
+    def _throughputs(self, shape: tuple[int, int], systems: bytes, n: tuple[int, ...]):
+        """X at each population (rows) of each system (columns), of which `systems` are the bytes of
+        an array with a row for each quantity.
+        """
+        columns = np.frombuffer(systems).reshape(shape)
+        X, most = np.full((len(n), shape[1]), np.nan), max(n)
+        if most * shape[1] < TOGETHER and not self.spins:
+            values = dict(zip(self.names, columns, strict=True))
+            speeds = [self._speed(name, values, np.arange(1.0, most + 1)) for name in self.servers]
+            demands = np.array([values[f"D_{name}"] for name in self.servers])
+            X = _many.throughputs(demands, speeds, values["Z"])[np.array(n) - 1]
+        for j in np.flatnonzero(np.isnan(X).any(axis=0)):
+            own: dict[str, float] = dict(zip(self.names, columns[:, j].tolist(), strict=True))
+            with suppress(ValueError, ArithmeticError):  # what a search may try, and none solves
+                X[:, j] = networks.solve([*self.network(own, most).values()], n, own["Z"]).X
+        return X
 
-    def share_in_use(self, name: str, values: Mapping[str, float], n, stations) -> np.ndarray:
+    def throughputs(self, systems: np.ndarray, n: tuple[int, ...]) -> np.ndarray:
+        """X at each population (rows) of each system, a column of quantities in the order of their
+        `names`; NaN where it cannot be computed.
+        """
+        return self._solved(systems.shape, np.ascontiguousarray(systems).tobytes(), n)
+
+    def share_in_use(self, name: str, values: Mapping[str, float], n) -> np.ndarray:
         """The mean share of its servers, or of their threads, that a station has in use.
 
         k customers are there with a probability in proportion to f(k) G(n - k): f is the product of
         D/speed up to k, and G, the normalising constant of the other stations, that of 1/X.
         """
         places, Z = self.places(name, values), values["Z"]
+        stations = self.network(values, max(n))
         k = np.arange(max(n) + 1)
         station, others = stations[name], [s for o, s in stations.items() if o != name]
         if not others and Z == 0:
             return np.minimum(n, places) / places
-        speed = station.capacity[np.minimum(k[1:], len(station.capacity)) - 1]
+        capacity = np.asarray(station.capacity)
+        speed = capacity[np.minimum(k[1:], len(capacity)) - 1]
         f = np.append(0.0, np.cumsum(np.log(station.D / speed)))
         X = networks.solve(others or [networks.delay(0.0)], k[1:], Z).X
         G = -np.append(0.0, np.cumsum(np.log(X)))
@@ -230,58 +246,52 @@ class Measured(Formula):
         aligned(checked)
         return checked
 
-    def _values(self, numbers: tuple[float, ...], n: tuple[int, ...]) -> np.ndarray:
-        """The result at each whole population."""
-        stations, X, _ = self.system.solved(numbers, n)
-        values = dict(zip(self.system.names, numbers, strict=True))
+    def _values(self, systems: np.ndarray, n: tuple[int, ...]) -> np.ndarray:
+        """The result at each whole population (rows) of each system (columns)."""
+        X = self.system.throughputs(systems, n)
+        values = dict(zip(self.system.names, systems, strict=True))
         if self.result == "X":
             return X
         if self.result == "R":
-            return np.array(n) / X - values["Z"]
+            return np.array(n)[:, None] / X - values["Z"]
         name = self.result[2:]
-        if not self.system.is_plain(name):
-            return self.system.share_in_use(name, values, n, stations)
-        return X * values[f"D_{name}"] / self.system.places(name, values)
+        if self.system.is_plain(name):
+            return X * values[f"D_{name}"] / self.system.places(name, values)
+        shares = np.full(X.shape, np.nan)
+        for j in np.flatnonzero(~np.isnan(X).any(axis=0)):
+            own = {q: float(v[j]) for q, v in values.items()}
+            shares[:, j] = self.system.share_in_use(name, own, n)
+        return shares
 
-    def _slope(self, name: str, numbers: tuple[float, ...], n: tuple[int, ...]) -> np.ndarray:
-        """Of the result by one of the quantities."""
-        at = self.system.names.index(name)
-        _, X, slopes = self.system.solved(numbers, n)
-        if name in slopes and self.result == "X":
-            return slopes[name]
-        if name in slopes and self.result == "R":
-            return -np.array(n) / X**2 * slopes[name] - (name == "Z")
-        station = self.result[2:]
-        if name in slopes and self.system.is_plain(station):
-            own = 1 / numbers[at] if name == f"D_{station}" else 0.0
-            return self._values(numbers, n) * (slopes[name] / X + own)
-        step = max(STEP * abs(numbers[at]), LEAST)
-        lower = numbers[at] - step if numbers[at] > step else numbers[at]
-        ends = [(*numbers[:at], v, *numbers[at + 1 :]) for v in (lower, lower + 2 * step)]
-        below, above = (self._values(end, n) for end in ends)
-        return (above - below) / (2 * step)
-
-    def _row(self, numbers: tuple[float, ...], N: np.ndarray, names: tuple[str, ...]) -> np.ndarray:
-        """The result and its slopes at any loads: a mean number of users is between two numbers."""
-        times = [v for q, v in zip(self.system.names, numbers, strict=True) if q[0] in "DZ"]
-        possible = np.isfinite(numbers).all() and min(numbers) >= 0 and sum(times) > 0
-        if not possible or not (N < networks.MANY).all():
-            return np.full((len(names) + 1, N.size), np.nan)
+    def _rows(self, systems: np.ndarray, place: np.ndarray, N: np.ndarray, names) -> np.ndarray:
+        """The result, and its slopes by `names`, of the system in column `place` at load N. A mean
+        number of users is between two numbers of users.
+        """
+        inner = [q for q in names if q != "N"]
+        tried, widths = [systems], np.empty((len(inner), N.size))
+        for i, q in enumerate(inner):
+            own = self.system.names.index(q)
+            value = systems[own]
+            step = np.maximum(STEP * np.abs(value), LEAST)
+            lower = np.where(value > step, value - step, value)
+            for end in (lower, lower + 2 * step):
+                tried.append(systems.copy())
+                tried[-1][own] = end
+            widths[i] = 2 * step[place]
         below = np.maximum(np.floor(N), 1).astype(int)
         needs_next = "N" in names or (N != below).any()
         whole = np.unique(np.append(below, below + 1) if needs_next else below)
-        n, at = tuple(whole.tolist()), np.searchsorted(whole, below)
-        try:
-            rows = [self._values(numbers, n)]
-            rows += [self._slope(q, numbers, n) for q in names if q != "N"]
-        except (ValueError, ArithmeticError):  # what a search may try, and no network solves
-            return np.full((len(names) + 1, N.size), np.nan)
-        if not needs_next:
-            return np.array(rows)[:, at]
-        rise = [row[at + 1] - row[at] for row in rows]
-        found = [row[at] + (N - below) * up for row, up in zip(rows, rise, strict=True)]
-        by_name = dict(zip([q for q in names if q != "N"], found[1:], strict=True)) | {"N": rise[0]}
-        return np.array([found[0], *(by_name[q] for q in names)])
+        values = self._values(np.hstack(tried), tuple(whole.tolist()))
+        at, columns = np.searchsorted(whole, below), np.arange(len(tried))[:, None]
+        columns = place + systems.shape[1] * columns
+        found = values[at, columns]
+        slopes = {"N": np.zeros(N.shape)}
+        if needs_next:
+            rise = values[at + 1, columns] - found
+            slopes["N"] = rise[0]
+            found = found + (N - below) * rise
+        slopes |= zip(inner, (found[2::2] - found[1::2]) / widths, strict=True)
+        return np.array([found[0], *(slopes[q] for q in names)])
 
     @cache  # noqa: B019
     def jet(self, names: tuple[str, ...], second: bool = False) -> Callable:
@@ -291,10 +301,14 @@ class Measured(Formula):
             arrays = np.broadcast_arrays(*(np.asarray(values[n], float) for n in self.quantities))
             table = np.array([a.ravel() for a in arrays])
             found = np.empty((len(names) + 1, table.shape[1]))
-            systems, place = np.unique(table[1:].T, axis=0, return_inverse=True)
-            for i, system in enumerate(systems.tolist()):
-                rows = np.flatnonzero(place.ravel() == i)
-                found[:, rows] = self._row(tuple(system), table[0, rows], names)
+            times = [q[0] in "DZ" for q in self.system.names]
+            possible = np.isfinite(table).all(axis=0) & (table[1:] >= 0).all(axis=0)
+            possible &= (table[1:][times].sum(axis=0) > 0) & (table[0] < networks.MANY)
+            found[:, ~possible] = np.nan
+            if possible.any():
+                N, rest = table[0, possible], table[1:, possible]
+                systems, place = np.unique(rest, axis=1, return_inverse=True)
+                found[:, possible] = self._rows(systems, place.ravel(), N, names)
             return [
                 *found.reshape(len(found), *arrays[0].shape),
                 *[0.0] * (second * len(names) * (len(names) + 1) // 2),

@@ -165,6 +165,10 @@ def test_no_scaling_law_is_right_of_users_who_think(runs):
     X = np.tile(networks.solve(stations, N, 1.0).X, runs)
     X = X * np.exp(0.01 * np.random.default_rng(6).standard_normal(len(X)))
     fits, _ = laws.fit_all(np.tile(N, runs), X, "log")
+    assert laws.choose(fits)[0] == "closed" and fits["closed"].peak() is None
+    forecast = fits.pop("closed").curve([600, 1200])
+    assert (forecast.low < 4 / 0.03).all() and (forecast.high > 4 / 0.03).all()
+    assert (forecast.high < 1.1 * forecast.low).all()
     chosen, why = choose(fits)
     assert chosen is None and "usl is rejected: it misses the points" in why
     assert choose({"usl": fits["usl"]}) == (None, why[why.index("usl is rejected") :])
@@ -194,6 +198,7 @@ def test_weights_found_are_those_of_the_errors(noise):
             f"--weights {right}" in told for told in cautions(fit(LAWS["amdahl"], data, wrong))
         )
         everywhere, _ = laws.fit_all(data["N"], X, "auto")
+        everywhere.pop("closed", None)  # which has weights of its own
         assert {f.weights for f in everywhere.values()} == {right}
         assert all(f.lead == everywhere["usl"].lead for f in everywhere.values())
 

@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import least_squares
 
 from nummodel.errors import InputError
-from nummodel.fits import bootstrap, compare, joint, lack_of_fit
+from nummodel.fits import bootstrap, compare, joint, lack_of_fit, laws
 from nummodel.fits._closed import contradictions, fit_closed, limit
 from nummodel.fits.laws import cautions
 from nummodel.models import systems
@@ -221,3 +221,14 @@ def test_intervals_of_many_loads_are_those_of_each():
     assert many.value[::6].to_numpy() == pytest.approx(each.value.to_numpy())
     for end in ("low", "high"):
         assert many[end][::6].to_numpy() == pytest.approx(each[end].to_numpy(), rel=0.002)
+
+
+def test_a_peak_is_claimed_only_if_a_fall_is_seen():
+    """The same system, whose last throughputs differ by chance alone, and fall four in a row."""
+    X = np.array([9.9, 19.5, 33.0, 52.1, 60.4, 61.2, 60.7, 60.9])
+    for last, claimed in (([61.2, 60.7, 60.9], False), ([60.2, 59.1, 57.5], True)):
+        X[-3:] = last
+        fits, _ = laws.fit_all(np.array([1.0, 2, 4, 8, 16, 32, 64, 128]), X)
+        chosen, why = laws.choose(fits)
+        assert (fits[chosen].peak() is not None) == claimed, why
+        assert claimed or chosen == "closed"
