@@ -16,8 +16,8 @@ from nummodel.nomenclature import show
 if TYPE_CHECKING:
     import pandas as pd
 
-#: A load at which a closed system is at its ceiling, as a multiple of the users who would fill it.
-FULL = 100.0
+#: A load at which a closed system is at its ceiling, as a multiple of the users who fill it.
+FULL = 10.0
 #: Loads at most for which the intervals of new measurements are searched for.
 MANY = 25
 #: A station whose demand for each server is at least this share of the largest may limit as well.
@@ -74,7 +74,9 @@ class Face(Fit):
         """As that of a fit; of "X_max" it is the curve's, with more users than can be served."""
         if name != "X_max":
             return self.whole.interval(name, level)
-        far = self.curve([FULL * self.N.max()], level)
+        fill = self.X_max * sum(v for q, v in self.values.items() if q[0] in "DZ")
+        most = np.clip(fill, self.N.max(), systems.networks.MANY / (2 * FULL))
+        far = self.curve([np.rint(FULL * most)], level)
         return float(far.low[0]), float(far.high[0])
 
     def curve(self, N, level: float = 0.95, **_) -> "pd.DataFrame":
@@ -124,6 +126,10 @@ def fit_closed(N: np.ndarray, X: np.ndarray, others: Mapping[str, np.ndarray], *
     servers["lock"] = known.pop("c_lock", 1)
     if not names and not others:
         servers = {"bottleneck": None}
+    unknown = [f"c_{n}" for n, c in servers.items() if c is None]
+    if len(unknown) > 1:
+        told = f"{' and '.join(unknown)} are not known"
+        raise InputError(f"{told}, expected one at most, as in --known {unknown[0]}=4")
     try:
         laws = systems.closed(**servers)
         columns = {n: v for n, v in others.items() if n in laws}

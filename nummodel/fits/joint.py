@@ -91,11 +91,13 @@ def fit(parts: Sequence[Part], start: Mapping[str, float] | None = None, **known
         errors = np.repeat([part.error for part in parts], sizes)
         return fit_one(law, data, "log", times=errors**-2.0, start=start, **known)
     result = fit_one(law, data, "log", start=start, **known)
-    for _ in range(ROUNDS if len(parts) > 1 and result.dof > 0 else 0):
-        before, errors = result, np.repeat(_errors_of(result, sizes), sizes)
-        result = fit_one(law, data, "log", times=errors**-2.0, start=start, **known)
-        if np.allclose(result.w / before.w, (result.w / before.w)[0], rtol=0.02):
-            break
+    if len(parts) > 1 and result.dof > 0:
+        for _ in range(ROUNDS):
+            before, times = result, np.repeat(_errors_of(result, sizes), sizes) ** -2.0
+            result = fit_one(law, data, "log", times=times, start=before.estimate, **known)
+            if np.allclose(result.w / before.w, (result.w / before.w)[0], rtol=0.02):
+                break
+        result = fit_one(law, data, "log", times=times, start=start, **known)  # from everywhere
     own = {field.name: getattr(result, field.name) for field in fields(result)}
     # Throughputs alone leave long valleys: to search all of them for intervals takes minutes.
     return Joint(**own | {"local": result.local or len(parts) == 1})

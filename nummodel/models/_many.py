@@ -7,7 +7,12 @@ the rest of the sum is a geometric series. All G(n) are held in units of r(1) r(
 1/r(n) is the bound of X(n), so that none of them is too large for a float.
 """
 
+import math
+
 import numpy as np
+
+#: Populations that are solved first, and how near to its bound a throughput is taken to stay there.
+FIRST, FULL = 256, 1e-13
 
 
 @np.errstate(all="ignore")
@@ -17,32 +22,68 @@ def throughputs(D: np.ndarray, speeds: list[np.ndarray], Z: np.ndarray) -> np.nd
     `D` [s] has a row for each station; `speeds` has an array for each station, its speed with as
     many customers as the row says, in units of its speed with one. NaN where floats do not do.
     """
-    n = np.arange(1.0, len(speeds[0]) + 1)[:, None]
-    cycle = Z + sum(d / speed[0] for d, speed in zip(D, speeds, strict=True))
-    longest = np.max([d / speed.max(axis=0) for d, speed in zip(D, speeds, strict=True)], axis=0)
-    r = np.maximum(cycle / n, longest)
-    G = np.cumprod(np.vstack([np.ones_like(Z)[None], Z / n / r]), axis=0)
-    for d, speed in zip(D, speeds, strict=True):
-        G = _joined(G, d / speed, r)
-    X = G[:-1] / G[1:] / r
+    times = [d / speed for d, speed in zip(D, speeds, strict=True)]
+    before = np.max([_before(time) for time in times], axis=0)
+    X, kind = np.empty(times[0].shape), np.ceil(np.log2(1 + before) / 2)
+    for alike in (kind == k for k in np.unique(kind)):  # as few speeds take less time than many
+        X[:, alike] = _alike([time[:, alike] for time in times], Z[alike], before[alike].max())
     return np.where(np.isfinite(X) & (X > 0), X, np.nan)
+
+
+def _before(times: np.ndarray) -> np.ndarray:
+    """How many customers each system has before its speed stays the same, less one."""
+    other = times[:-1] != times[-1]
+    return np.max(other * np.arange(1, len(times))[:, None], axis=0, initial=0)
+
+
+def _alike(times: list[np.ndarray], Z: np.ndarray, before: int) -> np.ndarray:
+    """As `throughputs`, of systems with a similar number of servers."""
+    most, n = len(times[0]), FIRST
+    longest = np.max([time.min(axis=0) for time in times], axis=0)
+    X = _up_to(n, times, Z, longest)
+    while n < most and (n <= before or not (X[-1] * longest > 1 - FULL).all()):
+        n *= 4
+        X = _up_to(n, times, Z, longest)
+    return X[np.minimum(np.arange(most), len(X) - 1)]
+
+
+def _up_to(most: int, times: list[np.ndarray], Z: np.ndarray, longest: np.ndarray) -> np.ndarray:
+    n = np.arange(1.0, min(most, len(times[0])) + 1)[:, None]
+    r = np.maximum((Z + sum(time[0] for time in times)) / n, longest)
+    G = np.cumprod(np.vstack([np.ones_like(Z)[None], Z / n / r]), axis=0)
+    for time in times:
+        G = _joined(G, time[: len(n)], r)
+    return G[:-1] / G[1:] / r
 
 
 def _joined(g: np.ndarray, times: np.ndarray, r: np.ndarray) -> np.ndarray:
     """G with one more station, whose customers leave every `times[k - 1]` if k are there."""
-    changes = (times[1:] != times[:-1]).any(axis=1)
-    same = int(np.flatnonzero(changes)[-1]) + 1 if changes.any() else 0  # speeds before the rest
+    same = int(_before(times).max())
     G, f = g.copy(), np.ones_like(g)  # f[n]: f(k) over r(n) r(n - 1) ... of k factors
     for k in range(1, same + 1):
         f[k:] *= times[k - 1] / r[: len(r) - k + 1]
         G[k:] += f[k:] * g[:-k]
-    ratio, rest = times[-1] / r, np.zeros_like(g[0])
-    if same:
-        f[:same] = 0
-        begun = np.vstack([np.zeros((same, g.shape[1])), f[same:] * g[:-same]])
-    else:
-        begun = g
-    for i in range(same, len(r)):
-        rest = ratio[i] * (rest + begun[i])
-        G[i + 1] += rest
+    begun = f[same:-1] * g[: -1 - same]
+    G[same + 1 :] += _series(times[-1] / r[same:], begun)
     return G
+
+
+def _series(ratio: np.ndarray, begun: np.ndarray) -> np.ndarray:
+    """y with y[i] = ratio[i] (y[i - 1] + begun[i]), from y[-1] = 0 on.
+
+    Blocks of rows are summed side by side, and then joined, as Python takes longer for a step than
+    NumPy for a row.
+    """
+    count, systems = ratio.shape
+    size = math.isqrt(count) + 1
+    blocks = math.ceil(count / size)
+    shape = (blocks, size, systems)
+    full = [np.resize(v, (blocks * size, systems)).reshape(shape) for v in (ratio, begun)]
+    y, sums = np.empty(shape), np.zeros((blocks, systems))
+    for i in range(size):
+        sums = full[0][:, i] * (sums + full[1][:, i])
+        y[:, i] = sums
+    grown = np.cumprod(full[0], axis=1)
+    for i in range(1, blocks):
+        y[i] += grown[i] * y[i - 1, -1]
+    return y.reshape(-1, systems)[:count]

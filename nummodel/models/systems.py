@@ -24,6 +24,8 @@ from nummodel.nomenclature import Quantity
 SHARES = (0.03, 0.3, 0.6, 0.85, 0.97)
 #: The step of a difference, as a share of the value, and at least.
 STEP, LEAST = 1e-4, 1e-6
+#: Numbers of servers, and the like, from which a search begins: combinations, and servers at most.
+STARTS, SERVERS = 100, 1024
 #: Users times systems up to which systems are solved together: some hundred megabytes.
 TOGETHER = 10**7
 
@@ -330,6 +332,10 @@ class Measured(Formula):
         highest, cycle = X.max(), (N / X)[np.argmin(N)]  # the cycle of a user who hardly waits
         known = {q: float(np.ravel(v)[0]) for q, v in known.items() if q in self.system.names}
         found = {q: self._likely(q, N.max()) for q in free if q[0] in "chb"}
+        most = max(2, int(STARTS ** (1 / max(len(found), 1))))
+        for q, some in found.items():
+            chosen = np.linspace(0, len(some) - 1, min(len(some), most))
+            found[q] = some[np.rint(chosen).astype(int)]
         points = []
         for values in map(dict, product(*([(q, v) for v in some] for q, some in found.items()))):
             c = {q: self.system.places(q[2:], known | values) for q in self.system.demands}
@@ -344,5 +350,5 @@ class Measured(Formula):
     def _likely(self, name: str, most: float) -> np.ndarray:
         """Values of a quantity that is no time, for up to `most` users."""
         if name[0] == "c":
-            return 2.0 ** np.arange(1 + np.ceil(np.log2(max(most, 2))))
+            return 2.0 ** np.arange(1 + np.ceil(np.log2(np.clip(most, 2, SERVERS))))
         return np.array([0.3] if name[0] == "h" else [0.01, 0.3])
