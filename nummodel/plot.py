@@ -136,7 +136,9 @@ def fitted(
         asked = result.predict(at, level)
         top.vlines(at, asked["low"], asked["high"], color=ORANGE, linewidth=1.8)
         top.plot(at, asked["value"], "D", color=ORANGE, markersize=6)
-        _beside(top, at, asked["value"], "forecast", ORANGE)
+        end = asked["high"].where(np.isfinite(asked["high"]), asked["value"]).iloc[-1]
+        place = {"textcoords": "offset points", "ha": "center", "color": ORANGE}
+        top.annotate("forecast", (at[-1], end), (0, 5), **place)
     for (n, measured), hollow in (((result.N, result.X), False), (new, True)):
         n, measured = np.asarray(n), np.asarray(measured)
         text = "" if not len(new[0]) else "not used" if hollow else "used"

@@ -105,7 +105,12 @@ class Study:
     @cached_property
     def cautions(self) -> list[str]:
         """What speaks against the chosen law, its weights or its intervals."""
-        return laws.cautions(self.fits, self.chosen, self.used.run) if self.chosen else []
+        if not self.chosen:
+            return []
+        found = laws.cautions(self.fits, self.chosen, self.used.run)
+        if laws.CLOSED in self.refused:
+            found.append(f"a closed system was not fitted: {self.refused[laws.CLOSED]}")
+        return found
 
     @cached_property
     def remarks(self) -> list[str]:

@@ -638,8 +638,10 @@ def test_without_a_chosen_law_the_answer_says_so_before_any_number(tmp_path):
     assert said.startswith("No law is chosen: too few points")
     assert "The highest X measured is 33, at N = 4." in " ".join(said.split())
     assert got["chosen"] is None and "forecast by" not in said
-    knee = "".join(f"{n},{min(10 * n, 80)}\n{n},{min(10 * n, 80) * 1.001}\n" for n in range(1, 17))
-    path = write(tmp_path, "N,X\n" + knee)
+    roof = {n: 10 * min(n, 16 - n) for n in range(1, 16)}
+    path = write(
+        tmp_path, "N,X\n" + "".join(f"{n},{X}\n{n},{X * 1.001}\n" for n, X in roof.items())
+    )
     assert result("fit", path)["chosen"] is None
     assert nummodel("fit", path).stdout.startswith("No law fits these points: all laws are rej")
     nothing = dict.fromkeys(["X", "low", "high", "R", "R_low", "R_high"])

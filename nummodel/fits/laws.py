@@ -96,8 +96,12 @@ def choose(fits: Mapping[str, Fit]) -> tuple[str | None, str]:
 
 
 def _open(fits: Mapping[str, Fit]) -> bool:
-    """Whether no fall is seen, and the law that is chosen has a peak, or all are rejected."""
-    chosen = compare.choose(fits)[0] if fits else None
+    """Whether the law that is chosen has a peak, or all are rejected, although no fall is seen, and
+    there are enough points to compare a closed system, which has as many estimates as the USL.
+    """
+    if "usl" not in fits or np.isnan(compare.aicc(fits["usl"])):
+        return False
+    chosen = compare.choose(fits)[0]
     if chosen:
         return _unseen_peak(fits[chosen])
     return any(compare.wrong(fit) and not _falls(fit) for fit in fits.values())
