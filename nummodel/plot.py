@@ -137,7 +137,7 @@ def fitted(
         top.vlines(at, asked["low"], asked["high"], color=ORANGE, linewidth=1.8)
         top.plot(at, asked["value"], "D", color=ORANGE, markersize=6)
         end = asked["high"].where(np.isfinite(asked["high"]), asked["value"]).iloc[-1]
-        place = {"textcoords": "offset points", "ha": "center", "color": ORANGE}
+        place: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "color": ORANGE}
         top.annotate("forecast", (at[-1], end), (0, 5), **place)
     for (n, measured), hollow in (((result.N, result.X), False), (new, True)):
         n, measured = np.asarray(n), np.asarray(measured)
