@@ -166,3 +166,20 @@ def test_an_open_system_is_the_network_of_its_stations():
     network = networks.open_network([networks.queue(0.03, 4), networks.queue(0.005)], lamda)
     assert laws["R"](lamda=lamda, D_cpu=0.03, D_lock=0.005) == pytest.approx(network.R)
     assert laws["U_cpu"](lamda=lamda[:3], D_cpu=0.03) == pytest.approx(network.rho[0][:3])
+
+
+@pytest.mark.parametrize("most", [1, 40, 5000])
+def test_many_systems_at_once_are_those_of_their_networks(most):
+    """Among them stations that nobody visits, no thinking, and more servers than users."""
+    random = np.random.default_rng(most)
+    D, Z = 10 ** random.uniform(-4, 0, (2, 12)), 10 ** random.uniform(-3, 3, 12)
+    c = np.rint(10 ** random.uniform(0, 2, 12))
+    D[0, 0] = D[1, 1] = Z[2] = Z[3] = 0.0
+    law = systems.closed(cpu=None, lock=1)["X"]
+    N = np.unique(np.geomspace(1, most, 9).round())
+    at = {"D_cpu": D[0], "c_cpu": c, "D_lock": D[1], "Z": Z}
+    found = law(N=N[:, None], **at)
+    for j in range(12):
+        stations = [networks.queue(D[0, j], int(c[j])), networks.queue(D[1, j])]
+        exact = networks.solve(stations, N.astype(int), Z[j]).X
+        assert found[:, j] == pytest.approx(exact, rel=1e-12)
