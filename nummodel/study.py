@@ -97,17 +97,16 @@ class Study:
             against.append(advice(self.fit, x, self.level))
             return " ".join(found + against).strip()
         why = f"No law is chosen: {self.choice[1]}"
-        if " rejected: " in why:
+        if " rejected: " in why and "too few points to compare" not in why:
             why = "No law fits these points: all laws are rejected, for the reasons below"
         highest = f"The highest {y} measured is {show(X.max())}, at {x} = {show(N[X.argmax()])}"
-        return f"{why}. {highest}."
+        refused = "".join(f" {sentence[:1].upper()}{sentence[1:]}." for sentence in self.cautions)
+        return f"{why}. {highest}.{refused}"
 
     @cached_property
     def cautions(self) -> list[str]:
         """What speaks against the chosen law, its weights or its intervals."""
-        if not self.chosen:
-            return []
-        found = laws.cautions(self.fits, self.chosen, self.used.run)
+        found = laws.cautions(self.fits, self.chosen, self.used.run) if self.chosen else []
         if laws.CLOSED in self.refused:
             found.append(f"a closed system was not fitted: {self.refused[laws.CLOSED]}")
         return found
@@ -188,7 +187,10 @@ class Study:
             "lack_of_fit": _test(self.decisive),
             "forecast": self.forecast(),
             "limit": self.limit,
-            "warnings": [*self.remarks, *(f"{self.chosen}: {c}" for c in self.cautions)],
+            "warnings": [
+                *self.remarks,
+                *(f"{self.chosen or laws.CLOSED}: {c}" for c in self.cautions),
+            ],
         }
 
     def _figures(self, name: str) -> dict[str, Any]:

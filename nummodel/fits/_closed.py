@@ -16,7 +16,7 @@ from nummodel.nomenclature import show
 if TYPE_CHECKING:
     import pandas as pd
 
-#: A load at which a closed system is at its ceiling, as a multiple of the users who fill it.
+#: A load at which a closed system is near its ceiling, as a multiple of the users who fill it.
 FULL = 10.0
 #: Loads at most for which the intervals of new measurements are searched for.
 MANY = 25
@@ -71,13 +71,16 @@ class Face(Fit):
         return np.nan
 
     def interval(self, name: str, level: float = 0.95) -> tuple[float, float]:
-        """As that of a fit; of "X_max" it is the curve's, with more users than can be served."""
+        """As that of a fit; of "X_max" its distance from the ceiling is that of the interval of the
+        curve from the curve, with far more users than can be served.
+        """
         if name != "X_max":
             return self.whole.interval(name, level)
         fill = self.X_max * sum(v for q, v in self.values.items() if q[0] in "DZ")
-        most = np.clip(fill, self.N.max(), systems.networks.MANY / (2 * FULL))
-        far = self.curve([np.rint(FULL * most)], level)
-        return float(far.low[0]), float(far.high[0])
+        load = np.rint(min(FULL * max(fill, self.N.max()), systems.networks.MANY / 2))
+        far = self.curve([max(load, self.N.max())], level)
+        nearer = self.X_max / far.value[0]
+        return float(far.low[0] * nearer), float(far.high[0] * nearer)
 
     def curve(self, N, level: float = 0.95, **_) -> "pd.DataFrame":
         """As that of a fit."""
@@ -121,15 +124,16 @@ def fit_closed(N: np.ndarray, X: np.ndarray, others: Mapping[str, np.ndarray], *
     if no number of servers is known either, there is one station, called bottleneck.
     Raises InputError for measurements that are too few or make no sense.
     """
+    nothing = not others and not any(n.startswith("c_") for n in known)
     names = {n[2:]: None for n in (*others, *known) if n[:2] in ("U_", "c_") and n[2:] != "lock"}
     servers: dict[str, Any] = {n: known.pop(f"c_{n}", None) for n in names or ["cpu"]}
     servers["lock"] = known.pop("c_lock", 1)
-    if not names and not others:
+    if nothing:
         servers = {"bottleneck": None}
     unknown = [f"c_{n}" for n, c in servers.items() if c is None]
     if len(unknown) > 1:
-        told = f"{' and '.join(unknown)} are not known"
-        raise InputError(f"{told}, expected one at most, as in --known {unknown[0]}=4")
+        told = f"{len(unknown)} unknown numbers of servers ({', '.join(unknown)})"
+        raise InputError(f"{told}, expected one at most: give others, as in --known {unknown[0]}=4")
     try:
         laws = systems.closed(**servers)
         columns = {n: v for n, v in others.items() if n in laws}

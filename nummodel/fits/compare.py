@@ -18,8 +18,8 @@ NESTED = (("linear", "amdahl"), ("linear", "gustafson"), ("amdahl", "usl"))
 
 #: Difference in AICc below which neither law is better (Burnham and Anderson 2002, 2.6).
 CLOSE = 2.0
-#: Difference in AICc above which a law has hardly any support (the same).
-FAR = 10.0
+#: Difference in AICc above which a law has considerably less support than another (the same).
+FAR = 7.0
 #: A law is rejected if a law that contains it has a p value (`nested`) below this.
 SIGNIFICANT = 0.05
 #: A law is rejected, whatever other laws do, if its `lack_of_fit` has a p value below this.

@@ -12,12 +12,15 @@ from nummodel.fits import _adequacy, compare
 from nummodel.fits._closed import fit_closed
 from nummodel.fits._fit import Fit, fit
 from nummodel.models import scaling
+from nummodel.nomenclature import show
 
 #: The name of the law that is a closed system.
 CLOSED = "closed"
-#: A fall is seen if results fall from each of as many of the last loads to the next: where the
-#: truth stays the same, chance alone puts four in this order once in 24 cases.
+#: A fall is seen if results fall from load to load over as many of the last loads: where the truth
+#: stays the same, chance alone puts four in this order once in 24 cases.
 FALLING = 4
+#: A last result that is lower than the highest by as many standard errors is told.
+LOWER = 3.0
 
 
 def fit_all(
@@ -84,10 +87,10 @@ def choose(fits: Mapping[str, Fit]) -> tuple[str | None, str]:
         if lead > compare.CLOSE:
             return CLOSED, lower
         if lead > -compare.FAR and not misses and _unseen_peak(fits[chosen]):
-            other = f"{abs(lead):.1f} {'lower' if lead > 0 else 'higher'}"
+            other = f"{abs(lead):.1f} {'lower' if lead > 0 else 'higher'} than that of {chosen}"
             return CLOSED, (
-                f"{chosen} has a peak, but no fall is seen, and the AICc of a closed system, "
-                f"which has a ceiling, is only {other}"
+                f"{chosen} has a peak, but results do not fall from load to load over the last "
+                f"{FALLING}, and the AICc of a closed system, which has a ceiling, is {other}"
             )
     if not misses and not chosen and (not alone or np.isfinite(compare.aicc(fits[CLOSED]))):
         return CLOSED, why
@@ -125,12 +128,22 @@ def cautions(fits: Mapping[str, Fit], chosen: str | None, run: Any = None) -> li
     if not chosen:
         return [f"no law could be chosen: {choose(fits)[1]}"]
     if chosen == CLOSED:
-        return _adequacy.cautions(fits[CLOSED].whole)
+        return [*_adequacy.cautions(fits[CLOSED].whole), *_lower(fits[CLOSED])]
     return [
         *_too_few_points(chosen, fits),
         *_adequacy.cautions(fits[chosen], run),
         *_against(chosen, fits),
     ]
+
+
+def _lower(fit: Fit) -> list[str]:
+    """A warning, if the last result is much lower than the highest: this law cannot fall."""
+    at_load = fit.means[0]
+    lower = 1 - at_load[-1] / at_load.max()
+    if not lower > LOWER * np.sqrt(2 * fit.variance):
+        return []
+    last = f"{fit.law.result} is {show(lower, '%')} lower at the last load than at its highest"
+    return [f"{last}, and this law cannot fall: measure the last loads again"]
 
 
 def _too_few_points(chosen: str, fits: Mapping[str, Fit]) -> list[str]:

@@ -38,8 +38,10 @@ def _before(times: np.ndarray) -> np.ndarray:
 
 def _alike(times: list[np.ndarray], Z: np.ndarray, before: int) -> np.ndarray:
     """As `throughputs`, of systems with a similar number of servers."""
-    most, n = len(times[0]), FIRST
+    most = len(times[0])
     longest = np.max([time.min(axis=0) for time in times], axis=0)
+    full = (Z + sum(time[0] for time in times)) / longest  # customers who would fill a station
+    n = int(min(max(FIRST, 1.5 * full[np.isfinite(full)].max(initial=0.0)), most))
     X = _up_to(n, times, Z, longest)
     while n < most and (n <= before or not (X[-1] * longest > 1 - FULL).all()):
         n *= 4
@@ -87,3 +89,11 @@ def _series(ratio: np.ndarray, begun: np.ndarray) -> np.ndarray:
     for i in range(1, blocks):
         y[i] += grown[i] * y[i - 1, -1]
     return y.reshape(-1, systems)[:count]
+
+
+def per_second(X: np.ndarray, D: np.ndarray) -> np.ndarray:
+    """How many customers are at a station of one server, per second of its demand D: Q(n)/D, from
+    X(n) by Q(n) = D X(n) (1 + Q(n - 1)) (Reiser and Lavenberg 1980).
+    """
+    with np.errstate(all="ignore"):
+        return np.where(D > 0, _series(D * X, np.ones_like(X)) / np.where(D > 0, D, 1.0), X)

@@ -2,7 +2,9 @@
 
 `closed` makes the laws of a system in which each of N users thinks for Z seconds and then sends a
 request that visits every station; `arrivals` those of a system that requests reach at a rate,
-however many wait there. Values are those of `networks`; slopes are differences.
+however many wait there. Values are those of `networks`. The slopes of X by the demand D of a
+station follow from the mean numbers present, d ln X(N)/d ln D = Q(N-1) - Q(N), and those by Z from
+the users who think (de Souza e Silva and Muntz 1988); the other slopes are differences.
 """
 
 from collections.abc import Callable, Mapping
@@ -26,8 +28,9 @@ SHARES = (0.03, 0.3, 0.6, 0.85, 0.97)
 STEP, LEAST = 1e-4, 1e-6
 #: Numbers of servers, and the like, from which a search begins: combinations, and servers at most.
 STARTS, SERVERS = 100, 1024
-#: Users times systems up to which systems are solved together: some hundred megabytes.
-TOGETHER = 10**7
+#: Users times systems, and times servers, up to which systems are solved together: some hundred
+#: megabytes, and about as long as one by one.
+TOGETHER, WORK = 10**7, 10**8
 
 
 def closed(
@@ -120,7 +123,12 @@ class System:
             if name == sleeps:
                 self._add("w", name, "s", "time to wake up a waiter of {}")
         self.names = (*self.own, "Z")
-        self._solved = lru_cache(maxsize=8)(self._throughputs)  # X, R and U ask for the same
+        other = [name for name in servers if servers[name] != 1 or not self.is_plain(name)]
+        simple = [name for name in servers if name not in other]
+        one = other if len(other) == 1 and other != [sleeps] else []
+        #: Quantities by which the slopes of X follow from the mean numbers of customers.
+        self.exact = () if spins else (*(f"D_{name}" for name in (*simple, *one)), "Z")
+        self._remembered = lru_cache(maxsize=8)(self._solved)  # X, R and U ask for the same
 
     def _add(self, letter: str, name: str, unit: str, meaning: str, *ends: float) -> None:
         self.own[f"{letter}_{name}"] = _of(letter, name, unit, meaning, *ends)
@@ -173,28 +181,52 @@ class System:
             stations[self.first] = networks.load_dependent(1 / X[0], speed)
         return stations
 
-    def _throughputs(self, shape: tuple[int, int], systems: bytes, n: tuple[int, ...]):
-        """X at each population (rows) of each system (columns), of which `systems` are the bytes of
-        an array with a row for each quantity.
-        """
-        columns = np.frombuffer(systems).reshape(shape)
-        X, most = np.full((len(n), shape[1]), np.nan), max(n)
-        if most * shape[1] < TOGETHER and not self.spins:
-            values = dict(zip(self.names, columns, strict=True))
-            speeds = [self._speed(name, values, np.arange(1.0, most + 1)) for name in self.servers]
-            demands = np.array([values[f"D_{name}"] for name in self.servers])
-            X = _many.throughputs(demands, speeds, values["Z"])[np.array(n) - 1]
-        for j in np.flatnonzero(np.isnan(X).any(axis=0)):
-            own: dict[str, float] = dict(zip(self.names, columns[:, j].tolist(), strict=True))
-            with suppress(ValueError, ArithmeticError):  # what a search may try, and none solves
-                X[:, j] = networks.solve([*self.network(own, most).values()], n, own["Z"]).X
-        return X
-
-    def throughputs(self, systems: np.ndarray, n: tuple[int, ...]) -> np.ndarray:
+    def solved(
+        self, systems: np.ndarray, n: tuple[int, ...]
+    ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         """X at each population (rows) of each system, a column of quantities in the order of their
-        `names`; NaN where it cannot be computed.
+        `names`, and the slopes of X by the `exact` ones; NaN where they cannot be computed.
         """
-        return self._solved(systems.shape, np.ascontiguousarray(systems).tobytes(), n)
+        return self._remembered(systems.shape, np.ascontiguousarray(systems).tobytes(), n)
+
+    def _solved(self, shape: tuple[int, int], systems: bytes, n: tuple[int, ...]):
+        """As `solved`, from the bytes of the array, which can be remembered."""
+        values = dict(zip(self.names, np.frombuffer(systems).reshape(shape), strict=True))
+        X, most = np.full((len(n), shape[1]), np.nan), max(n)
+        slopes = {q: X.copy() for q in self.exact}
+        size = most * shape[1]
+        servers = max(np.max(self.places(name, values)) for name in self.servers)
+        if size < TOGETHER and size * min(servers, most) < WORK and not self.spins:
+            all_n = np.arange(1.0, most + 1)
+            speeds = [self._speed(name, values, all_n) for name in self.servers]
+            demands = np.array([values[f"D_{name}"] for name in self.servers])
+            all_X = _many.throughputs(demands, speeds, values["Z"])
+            X, present, rest = all_X[np.array(n) - 1], {"Z": all_X}, "Z"
+            for q in self.exact:
+                if self.servers.get(q[2:]) == 1 and self.is_plain(q[2:]):
+                    present[q] = _many.per_second(all_X, values[q])
+                elif q != "Z":
+                    rest = q
+            if rest != "Z":
+                elsewhere = sum(values[q] * Q for q, Q in present.items())
+                positive = np.where(values[rest] > 0, values[rest], 1.0)
+                here = (all_n[:, None] - elsewhere) / positive
+                present[rest] = np.where(values[rest] > 0, here, all_X)
+            for q, Q in present.items():
+                more = np.diff(Q, axis=0, prepend=0.0)
+                slopes[q] = (-all_X * more)[np.array(n) - 1]
+        for j in np.flatnonzero(np.isnan(X).any(axis=0)):
+            own: dict[str, float] = {q: float(v[j]) for q, v in values.items()}
+            with suppress(ValueError, ArithmeticError):  # what a search may try, and none solves
+                stations = self.network(own, most)
+                solution = networks.solve([*stations.values()], [*n, *np.array(n) - 1], own["Z"])
+                X[:, j] = solution.X[: len(n)]
+                per = {f"D_{name}": Q for name, Q in zip(stations, solution.Q, strict=True)}
+                per["Z"] = own["Z"] * solution.X
+                for q in self.exact:
+                    Q = per[q] / own[q] if own[q] > 0 else solution.X
+                    slopes[q][:, j] = X[:, j] * (Q[len(n) :] - Q[: len(n)])
+        return X, slopes
 
     def share_in_use(self, name: str, values: Mapping[str, float], n) -> np.ndarray:
         """The mean share of its servers, or of their threads, that a station has in use.
@@ -250,7 +282,7 @@ class Measured(Formula):
 
     def _values(self, systems: np.ndarray, n: tuple[int, ...]) -> np.ndarray:
         """The result at each whole population (rows) of each system (columns)."""
-        X = self.system.throughputs(systems, n)
+        X = self.system.solved(systems, n)[0]
         values = dict(zip(self.system.names, systems, strict=True))
         if self.result == "X":
             return X
@@ -265,34 +297,44 @@ class Measured(Formula):
             shares[:, j] = self.system.share_in_use(name, own, n)
         return shares
 
+    def _slope(self, q: str, systems: np.ndarray, n: tuple[int, ...]) -> np.ndarray:
+        """Of the result by the quantity `q`, as `_values`."""
+        at, station = self.system.names.index(q), self.result[2:]
+        if q in self.system.exact and (not station or self.system.is_plain(station)):
+            X, slopes = self.system.solved(systems, n)
+            if self.result == "X":
+                return slopes[q]
+            if self.result == "R":
+                return -np.array(n)[:, None] / X**2 * slopes[q] - (q == "Z")
+            values = dict(zip(self.system.names, systems, strict=True))
+            own = X if q == f"D_{station}" else 0.0
+            served = slopes[q] * values[f"D_{station}"] + own
+            return served / self.system.places(station, values)
+        cycle = systems[[q[0] in "DZ" for q in self.system.names]].sum(axis=0)
+        unit = cycle if q[0] in "DZw" else 1.0  # of a quantity that is zero, or nearly
+        step = np.maximum(STEP * systems[at], LEAST * unit)
+        lower = np.where(systems[at] > step, systems[at] - step, systems[at])
+        both = np.hstack([systems, systems])
+        both[at] = np.append(lower, lower + 2 * step)
+        below, above = np.split(self._values(both, n), 2, axis=1)
+        return (above - below) / (2 * step)
+
     def _rows(self, systems: np.ndarray, place: np.ndarray, N: np.ndarray, names) -> np.ndarray:
         """The result, and its slopes by `names`, of the system in column `place` at load N. A mean
         number of users is between two numbers of users.
         """
-        inner = [q for q in names if q != "N"]
-        tried, widths = [systems], np.empty((len(inner), N.size))
-        for i, q in enumerate(inner):
-            own = self.system.names.index(q)
-            value = systems[own]
-            step = np.maximum(STEP * np.abs(value), LEAST)
-            lower = np.where(value > step, value - step, value)
-            for end in (lower, lower + 2 * step):
-                tried.append(systems.copy())
-                tried[-1][own] = end
-            widths[i] = 2 * step[place]
         below = np.maximum(np.floor(N), 1).astype(int)
         needs_next = "N" in names or (N != below).any()
         whole = np.unique(np.append(below, below + 1) if needs_next else below)
-        values = self._values(np.hstack(tried), tuple(whole.tolist()))
-        at, columns = np.searchsorted(whole, below), np.arange(len(tried))[:, None]
-        columns = place + systems.shape[1] * columns
-        found = values[at, columns]
+        n, at = tuple(whole.tolist()), np.searchsorted(whole, below)
+        tables = [self._values(systems, n)]
+        tables += [self._slope(q, systems, n) for q in names if q != "N"]
+        found = np.array([table[at, place] for table in tables])
         slopes = {"N": np.zeros(N.shape)}
         if needs_next:
-            rise = values[at + 1, columns] - found
-            slopes["N"] = rise[0]
-            found = found + (N - below) * rise
-        slopes |= zip(inner, (found[2::2] - found[1::2]) / widths, strict=True)
+            rise = np.array([table[at + 1, place] for table in tables]) - found
+            found, slopes["N"] = found + (N - below) * rise, rise[0]
+        slopes |= zip([q for q in names if q != "N"], found[1:], strict=True)
         return np.array([found[0], *(slopes[q] for q in names)])
 
     @cache  # noqa: B019

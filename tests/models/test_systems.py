@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nummodel.models import networks, operational, systems
+from nummodel.models import _many, networks, operational, systems
 
 STATES = {
     "plain": ({"cpu": 3, "lock": 1}, {"D_cpu": 0.03, "D_lock": 0.012, "Z": 0.1}),
@@ -178,7 +178,11 @@ def test_many_systems_at_once_are_those_of_their_networks(most):
     law = systems.closed(cpu=None, lock=1)["X"]
     N = np.unique(np.geomspace(1, most, 9).round())
     at = {"D_cpu": D[0], "c_cpu": c, "D_lock": D[1], "Z": Z}
+    n = np.arange(1.0, most + 1)[:, None]
+    together = _many.throughputs(D, [np.minimum(n, c), np.minimum(n, 1.0) + 0 * Z], Z)
+    assert np.isfinite(together).all()
     found = law(N=N[:, None], **at)
+    assert found == pytest.approx(together[N.astype(int) - 1], rel=1e-12)
     for j in range(12):
         stations = [networks.queue(D[0, j], int(c[j])), networks.queue(D[1, j])]
         exact = networks.solve(stations, N.astype(int), Z[j]).X
