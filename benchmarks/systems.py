@@ -160,13 +160,13 @@ def main(draws: int, forecasts: int, seed: int, jobs: int, output: str) -> None:
     lines = [
         "# Forecasts of closed systems",
         "",
-        f"{draws} systems drawn at random (seed {seed}), {date.today()}, by `make systems`. No such "
-        "system has a peak. The law that `nummodel fit` chooses from loads and throughputs claims "
-        f"one for {peaks} of the {draws}, {100 * peaks / draws:.1f} %.",
+        f"{draws} systems drawn at random (seed {seed}), {date.today()}, by `make systems`. No "
+        "such system has a peak. The law that `nummodel fit` chooses from loads and throughputs "
+        f"claims one for {peaks} of the {draws}, {100 * peaks / draws:.1f} %.",
         "",
-        f"Forecasts of the first {min(draws, forecasts)} of these systems: errors are those of X, in "
-        "percent of the truth; intervals are those of the curve at 95 %. The closed systems know "
-        "how many processors they have; `nummodel fit` knows N and X only.",
+        f"Forecasts of the first {min(draws, forecasts)} of these systems: errors are those of X, "
+        "in percent of the truth; intervals are those of the curve at 95 %. The closed systems "
+        "know how many processors they have; `nummodel fit` knows N and X only.",
         "",
         *table(pd.DataFrame(rows)),
         "",
