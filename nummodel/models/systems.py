@@ -2,14 +2,12 @@
 
 `closed` makes the laws of a system in which each of N users thinks for Z seconds and then sends a
 request that visits every station; `arrivals` those of a system that requests reach at a rate,
-however many wait there. Values are those of `networks`. The slopes of X by the demand D of a
-station follow from the mean numbers present, d ln X(N)/d ln D = Q(N-1) - Q(N), and those by Z from
-the users who think (de Souza e Silva and Muntz 1988); the other slopes are differences.
+however many wait there. Values are those of `networks`; slopes are those of `_stations`, as far as
+these are exact, and else differences.
 """
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
-from functools import cache, lru_cache
+from functools import cache
 from itertools import product
 from typing import Any
 
@@ -17,10 +15,9 @@ import numpy as np
 
 from nummodel.arguments import LARGEST, aligned, count, within
 from nummodel.formula import Formula
-from nummodel.models import _many, networks
-from nummodel.models.networks import Station
+from nummodel.models import networks
+from nummodel.models._stations import System, of_station
 from nummodel.models.queueing import mmc_waiting
-from nummodel.nomenclature import Quantity
 
 #: Shares of its capacity to which a station may be in use at the highest throughput measured.
 SHARES = (0.03, 0.3, 0.6, 0.85, 0.97)
@@ -28,9 +25,6 @@ SHARES = (0.03, 0.3, 0.6, 0.85, 0.97)
 STEP, LEAST = 1e-4, 1e-6
 #: Numbers of servers, and the like, from which a search begins: combinations, and servers at most.
 STARTS, SERVERS = 100, 1024
-#: Users times systems, and times servers, up to which systems are solved together: some hundred
-#: megabytes, and about as long as one by one.
-TOGETHER, WORK = 10**7, 10**8
 
 
 def closed(
@@ -71,7 +65,7 @@ def arrivals(**servers: int) -> dict[str, Formula]:
     if not servers:
         raise ValueError("arrivals: expected stations such as cpu=4, lock=1")
     servers = {name: count(f"c_{name}", c, most=networks.MANY) for name, c in servers.items()}
-    own = {f"D_{name}": _of("D", name, "s", "demand at {}") for name in servers}
+    own = {f"D_{name}": of_station("D", name, "s", "demand at {}") for name in servers}
 
     def response(lamda, **demands):
         waits = [mmc_waiting(lamda, demands[f"D_{name}"], c) for name, c in servers.items()]
@@ -85,172 +79,10 @@ def arrivals(**servers: int) -> dict[str, Formula]:
             return lamda * sum(demand.values()) / c
 
         result, doc = f"U_{name}", "Utilisation in an open system."
-        meanings = own | {result: _of("U", name, "-", "utilisation of {}", 0.0, 1.0)}
+        meanings = own | {result: of_station("U", name, "-", "utilisation of {}", 0.0, 1.0)}
         quantities = ["lamda", f"D_{name}"]
         laws[result] = Formula.made(result, in_use, quantities, f"open_{result}", doc, meanings)
     return laws
-
-
-def _of(letter: str, name: str, unit: str, meaning: str, *ends: float) -> Quantity:
-    """A quantity of the station `name`."""
-    return Quantity(rf"{letter}_\mathrm{{{name}}}", unit, meaning.format(name), *ends)
-
-
-class System:
-    """The stations of a closed system, and the quantities that describe them."""
-
-    def __init__(self, servers: Mapping[str, int | None], threads, slows, sleeps, spins):
-        first = next(iter(servers), "")
-        for name in filter(None, (threads, slows, sleeps, spins)):
-            if name not in servers:
-                raise ValueError(f"closed: no station {name!r} among {', '.join(servers)}")
-        if not servers or spins == first or (spins and servers[spins] != 1):
-            raise ValueError("closed: expected stations such as cpu=4, lock=1; one server may spin")
-        self.servers, self.first = dict(servers), first
-        self.threads, self.slows, self.sleeps, self.spins = threads, slows, sleeps, spins
-        self.demands = tuple(f"D_{name}" for name in servers)
-        self.own: dict[str, Quantity] = {}
-        for name, c in servers.items():
-            self._add("D", name, "s", "demand at {}")
-            if c is None:
-                self._add("c", name, "-", "servers of {}", 1.0)
-            else:
-                count(f"c_{name}", c, most=networks.MANY)
-            if name == threads:
-                self._add("h", name, "-", "what a second thread adds to a server of {}", 0.0, 1.0)
-            if name == slows:
-                self._add("b", name, "-", "share by which each waiter slows {}")
-            if name == sleeps:
-                self._add("w", name, "s", "time to wake up a waiter of {}")
-        self.names = (*self.own, "Z")
-        other = [name for name in servers if servers[name] != 1 or not self.is_plain(name)]
-        simple = [name for name in servers if name not in other]
-        one = other if len(other) == 1 and other != [sleeps] else []
-        #: Quantities by which the slopes of X follow from the mean numbers of customers.
-        self.exact = () if spins else (*(f"D_{name}" for name in (*simple, *one)), "Z")
-        self._remembered = lru_cache(maxsize=8)(self._solved)  # X, R and U ask for the same
-
-    def _add(self, letter: str, name: str, unit: str, meaning: str, *ends: float) -> None:
-        self.own[f"{letter}_{name}"] = _of(letter, name, unit, meaning, *ends)
-
-    def is_plain(self, name: str) -> bool:
-        """Whether the station works at c times the speed of one server when c are there."""
-        alone = name not in (self.threads, self.slows, self.sleeps)
-        return alone and not (self.spins and name in (self.spins, self.first))
-
-    def places(self, name: str, values: Mapping[str, Any]) -> Any:
-        """How many of its customers a station can serve at a time."""
-        c = self._count(name, values)
-        return 2 * c if name == self.threads else c
-
-    def most(self, name: str, values: Mapping[str, Any]) -> Any:
-        """The highest speed of a station that does not slow down, in units of one server alone."""
-        return self._count(name, values) * (1 + values.get(f"h_{name}", 0.0))
-
-    def _count(self, name: str, values: Mapping[str, Any]) -> Any:
-        return values.get(f"c_{name}", self.servers[name])
-
-    def _speed(self, name: str, values: Mapping[str, Any], n: np.ndarray) -> np.ndarray:
-        """With n customers there, in units of one server alone; a column for each system, if the
-        values are arrays.
-        """
-        n = n[:, None] if np.ndim(values["Z"]) else n
-        c = self._count(name, values)
-        speed = np.minimum(n, c)
-        if name == self.threads:
-            speed = speed + values[f"h_{name}"] * np.clip(n - c, 0, c)
-        if name == self.slows:
-            speed = speed / (1 + values[f"b_{name}"] * np.maximum(n - c, 0))
-        if name == self.sleeps:
-            speed = speed / (1 + (n > c) * values[f"w_{name}"] / values[f"D_{name}"])
-        return np.broadcast_to(speed, np.broadcast_shapes(n.shape, np.shape(values["Z"])))
-
-    def network(self, values: Mapping[str, float], most: int) -> dict[str, Station]:
-        """For up to `most` users. Processors and the lock that spins on them are one station."""
-        n, stations = np.arange(1.0, most + 1), {}
-        for name, c in self.servers.items():
-            D = values[f"D_{name}"]
-            if c and self.is_plain(name):
-                stations[name] = networks.queue(D, c)
-            else:
-                stations[name] = networks.load_dependent(D, self._speed(name, values, n))
-        if self.spins:  # all who are there run; if they are more than processors, the more slowly
-            computing, lock = networks.delay(values[f"D_{self.first}"]), stations.pop(self.spins)
-            X = networks.solve([computing, lock], n).X
-            speed = X / X[0] * self._speed(self.first, values, n) / n
-            stations[self.first] = networks.load_dependent(1 / X[0], speed)
-        return stations
-
-    def solved(
-        self, systems: np.ndarray, n: tuple[int, ...]
-    ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-        """X at each population (rows) of each system, a column of quantities in the order of their
-        `names`, and the slopes of X by the `exact` ones; NaN where they cannot be computed.
-        """
-        return self._remembered(systems.shape, np.ascontiguousarray(systems).tobytes(), n)
-
-    def _solved(self, shape: tuple[int, int], systems: bytes, n: tuple[int, ...]):
-        """As `solved`, from the bytes of the array, which can be remembered."""
-        values = dict(zip(self.names, np.frombuffer(systems).reshape(shape), strict=True))
-        X, most = np.full((len(n), shape[1]), np.nan), max(n)
-        slopes = {q: X.copy() for q in self.exact}
-        size = most * shape[1]
-        servers = max(np.max(self.places(name, values)) for name in self.servers)
-        if size < TOGETHER and size * min(servers, most) < WORK and not self.spins:
-            all_n = np.arange(1.0, most + 1)
-            speeds = [self._speed(name, values, all_n) for name in self.servers]
-            demands = np.array([values[f"D_{name}"] for name in self.servers])
-            all_X = _many.throughputs(demands, speeds, values["Z"])
-            X, present, rest = all_X[np.array(n) - 1], {"Z": all_X}, "Z"
-            for q in self.exact:
-                if self.servers.get(q[2:]) == 1 and self.is_plain(q[2:]):
-                    present[q] = _many.per_second(all_X, values[q])
-                elif q != "Z":
-                    rest = q
-            if rest != "Z":
-                elsewhere = sum(values[q] * Q for q, Q in present.items())
-                positive = np.where(values[rest] > 0, values[rest], 1.0)
-                here = (all_n[:, None] - elsewhere) / positive
-                present[rest] = np.where(values[rest] > 0, here, all_X)
-            for q, Q in present.items():
-                more = np.diff(Q, axis=0, prepend=0.0)
-                slopes[q] = (-all_X * more)[np.array(n) - 1]
-        for j in np.flatnonzero(np.isnan(X).any(axis=0)):
-            own: dict[str, float] = {q: float(v[j]) for q, v in values.items()}
-            with suppress(ValueError, ArithmeticError):  # what a search may try, and none solves
-                stations = self.network(own, most)
-                solution = networks.solve([*stations.values()], [*n, *np.array(n) - 1], own["Z"])
-                X[:, j] = solution.X[: len(n)]
-                per = {f"D_{name}": Q for name, Q in zip(stations, solution.Q, strict=True)}
-                per["Z"] = own["Z"] * solution.X
-                for q in self.exact:
-                    Q = per[q] / own[q] if own[q] > 0 else solution.X
-                    slopes[q][:, j] = X[:, j] * (Q[len(n) :] - Q[: len(n)])
-        return X, slopes
-
-    def share_in_use(self, name: str, values: Mapping[str, float], n) -> np.ndarray:
-        """The mean share of its servers, or of their threads, that a station has in use.
-
-        k customers are there with a probability in proportion to f(k) G(n - k): f is the product of
-        D/speed up to k, and G, the normalising constant of the other stations, that of 1/X.
-        """
-        places, Z = self.places(name, values), values["Z"]
-        stations = self.network(values, max(n))
-        k = np.arange(max(n) + 1)
-        station, others = stations[name], [s for o, s in stations.items() if o != name]
-        if not others and Z == 0:
-            return np.minimum(n, places) / places
-        capacity = np.asarray(station.capacity)
-        speed = capacity[np.minimum(k[1:], len(capacity)) - 1]
-        f = np.append(0.0, np.cumsum(np.log(station.D / speed)))
-        X = networks.solve(others or [networks.delay(0.0)], k[1:], Z).X
-        G = -np.append(0.0, np.cumsum(np.log(X)))
-        shares = []
-        for all_of_them in n:
-            log_p = f[: all_of_them + 1] + G[all_of_them::-1]
-            p = np.exp(log_p - log_p.max())
-            shares.append(p @ np.minimum(k[: all_of_them + 1], places) / places / p.sum())
-        return np.array(shares)
 
 
 class Measured(Formula):
@@ -268,7 +100,7 @@ class Measured(Formula):
         law.__doc__ = "What is measured of a closed system, by the exact solution of its network."
         own = system.own
         if result.startswith("U_"):
-            own = own | {result: _of("U", result[2:], "-", "utilisation of {}", 0.0, 1.0)}
+            own = own | {result: of_station("U", result[2:], "-", "utilisation of {}", 0.0, 1.0)}
         super().__init__(result, law, ("N", *system.names), self._checked, own)
 
     def _checked(self, values: Mapping[str, Any]) -> dict[str, Any]:
