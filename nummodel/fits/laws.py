@@ -116,7 +116,7 @@ def _unseen_peak(fit: Fit) -> bool:
 
 
 def _falls(fit: Fit) -> bool:
-    """Whether the mean results of the last loads fall from each load to the next."""
+    """Whether the mean results fall from load to load over the last loads."""
     last = fit.means[0][-FALLING:]
     return len(last) == FALLING and bool((np.diff(last) < 0).all())
 
@@ -140,7 +140,7 @@ def _lower(fit: Fit) -> list[str]:
     """A warning, if the last result is much lower than the highest: this law cannot fall."""
     at_load = fit.means[0]
     lower = 1 - at_load[-1] / at_load.max()
-    if not lower > LOWER * np.sqrt(2 * fit.variance):
+    if not lower > LOWER * np.sqrt(2 * fit.variance / fit.w[-1]):
         return []
     last = f"{fit.law.result} is {show(lower, '%')} lower at the last load than at its highest"
     return [f"{last}, and this law cannot fall: measure the last loads again"]
