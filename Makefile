@@ -79,7 +79,7 @@ coverage: $(VENV)/test  ## simulate how often intervals hold the truth (SEED=202
 adequacy: $(VENV)/test  ## simulate what tests of a fit notice (SEED=2026, 20 minutes)
 	@OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/adequacy.py --seed $(SEED) --jobs $(JOBS)
 
-systems: $(VENV)/test  ## forecast 300 simulated closed systems (SEED=2026, half an hour)
+systems: $(VENV)/test  ## forecast 300 simulated closed systems (SEED=2026, an hour)
 	@OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/systems.py --seed $(SEED) --jobs $(JOBS)
 
 simulate: $(VENV)/test  ## compare queueing formulas with simulations (SEED=2026, 15 minutes)

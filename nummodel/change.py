@@ -113,10 +113,11 @@ def differ(before: Side, after: Side) -> bool:
 
 
 def _width(covariance: np.ndarray, dof: float, level: float) -> float:
-    """How many standard errors the intervals reach to each side, so that all of them hold at once.
+    """The half-width of each interval, in standard errors, at which all intervals together hold the
+    truth with probability `level`.
 
-    This is a quantile of the largest of several correlated t values, found by simulation. At levels
-    that the simulation cannot reach, Sidak's bound takes its place.
+    The half-width is a quantile of the largest of several correlated t values, and is found by
+    simulation. Where `level` is too high for the simulation, the half-width is Sidak's bound.
     """
     from scipy.special import stdtrit
 

@@ -71,8 +71,9 @@ class Face(Fit):
         return np.nan
 
     def interval(self, name: str, level: float = 0.95) -> tuple[float, float]:
-        """As that of a fit; of "X_max" its distance from the ceiling is that of the interval of the
-        curve from the curve, with far more users than can be served.
+        """As that of a fit. The ends of the interval of "X_max" are as far from the ceiling, as a
+        share of it, as the ends of the interval of the curve are from the curve at a load at which
+        the system is nearly full.
         """
         if name != "X_max":
             return self.whole.interval(name, level)

@@ -31,7 +31,7 @@ def throughputs(D: np.ndarray, speeds: list[np.ndarray], Z: np.ndarray) -> np.nd
 
 
 def _before(times: np.ndarray) -> np.ndarray:
-    """How many customers each system has before its speed stays the same, less one."""
+    """The most customers with whom the speed of each system still differs from its last speed."""
     other = times[:-1] != times[-1]
     return np.max(other * np.arange(1, len(times))[:, None], axis=0, initial=0)
 
@@ -50,6 +50,7 @@ def _alike(times: list[np.ndarray], Z: np.ndarray, before: int) -> np.ndarray:
 
 
 def _up_to(most: int, times: list[np.ndarray], Z: np.ndarray, longest: np.ndarray) -> np.ndarray:
+    """As `throughputs`, for at most so many customers."""
     n = np.arange(1.0, min(most, len(times[0])) + 1)[:, None]
     r = np.maximum((Z + sum(time[0] for time in times)) / n, longest)
     G = np.cumprod(np.vstack([np.ones_like(Z)[None], Z / n / r]), axis=0)

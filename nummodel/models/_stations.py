@@ -64,12 +64,14 @@ class System:
         self.own[f"{letter}_{name}"] = of_station(letter, name, unit, meaning, *ends)
 
     def is_plain(self, name: str) -> bool:
-        """Whether the station works at c times the speed of one server when c are there."""
+        """Whether c customers at the station of c servers are served as fast as one customer is by
+        each server alone: no threads, no slowing, no waking up, no spinning.
+        """
         alone = name not in (self.threads, self.slows, self.sleeps)
         return alone and not (self.spins and name in (self.spins, self.first))
 
     def places(self, name: str, values: Mapping[str, Any]) -> Any:
-        """How many of its customers a station can serve at a time."""
+        """The number of customers that a station can serve at the same time."""
         c = self._count(name, values)
         return 2 * c if name == self.threads else c
 
@@ -136,12 +138,12 @@ class System:
         return X, slopes
 
     def _together(self, values: dict[str, np.ndarray], n: np.ndarray) -> tuple[np.ndarray, dict]:
-        """As `solved`, of systems with a value each of every quantity."""
+        """As `solved`. Each array of `values` has one number for each system."""
         all_n = np.arange(1.0, n.max() + 1)
         speeds = [self._speed(name, values, all_n) for name in self.servers]
         demands = np.array([values[f"D_{name}"] for name in self.servers])
         X = _many.throughputs(demands, speeds, values["Z"])
-        present = {"Z": X}  # customers per second of each quantity
+        present = {"Z": X}  # mean number of customers who spend time D or Z, over this time
         for q in self.exact:
             if self.servers.get(q[2:]) == 1 and self.is_plain(q[2:]):
                 present[q] = _many.per_second(X, values[q])

@@ -21,7 +21,8 @@ from nummodel.models.queueing import mmc_waiting
 
 #: Shares of its capacity to which a station may be in use at the highest throughput measured.
 SHARES = (0.03, 0.3, 0.6, 0.85, 0.97)
-#: The step of a difference, as a share of the value, and at least.
+#: The step of a difference, as a share of the value; and the least step, which for a time is a
+#: share of all times of the system together.
 STEP, LEAST = 1e-4, 1e-6
 #: Numbers of servers, and the like, from which a search begins: combinations, and servers at most.
 STARTS, SERVERS = 100, 1024
