@@ -144,7 +144,7 @@ def covered(
             known = {"N": N} | {q: np.full((len(rows), 1), v) for q, v in held.items()}
             start = {q: v[rows] for q, v in begin.items()}
             w = np.ones((1, len(N)))
-            return _intervals.squares(base, target, known, X[rows], w, start, grid)
+            return _intervals.squares(base, target, known, X[rows], w, start, grid).rss
 
         inside = left(np.arange(len(X)), False) <= limit
         out = np.flatnonzero(~inside)  # what a search from the estimates alone makes too dear

@@ -35,6 +35,8 @@ class Formula:
     """
 
     __name__: str  # the law's
+    #: Whether second derivatives are known; else a search learns them from its steps.
+    bends = True
 
     def __init__(
         self,

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nummodel.fits._functions import Function
-from nummodel.fits._leastsquares import Batch, axes, descend, mesh, scale_of
+from nummodel.fits._leastsquares import Batch, Solution, axes, descend, mesh, scale_of
 from nummodel.fits._peaks import FAR, NEAR, falls, least, peak, shapes, top
 from nummodel.fits._problem import Solved, quantile
 from nummodel.fits._reparametrised import by_height, by_peak, height_at, level
@@ -51,9 +51,9 @@ class Target(NamedTuple):
     columns: Mapping[str, Any] = {}
 
     def values(self, of_the_law: dict[str, Any]) -> dict[str, Any]:
-        """Values of quantities of the fitted law, and the root that follows from them."""
+        """Values of quantities of the fitted law, and the root that follows, if it is not there."""
         root = {"root": np.sqrt(of_the_law[self.rooted])} if self.rooted else {}
-        return of_the_law | root
+        return root | of_the_law
 
 
 def of(fit: Solved, name: str) -> Target:
@@ -181,11 +181,26 @@ def cost(
     The sum of squares may have several minima. They are searched for from the estimates and, if
     `everywhere` and the fit itself had no start, from the best points of a coarse mesh.
     """
+    return _followed(fit, target, value, row, everywhere, _estimates(fit, target, len(row)))[0]
+
+
+def _estimates(fit: Solved, target: Target, count: int) -> np.ndarray:
+    """Those of what is free beside the target, in as many rows."""
+    values = target.values(fit.values)
+    row = np.array([values[n] for n in target.free], dtype=float)
+    return np.tile(row, (count, 1))
+
+
+def _followed(
+    fit: Solved, target: Target, value, row, everywhere: bool, near: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """As `cost`, and the quantities that are free then, searched for from those that are `near`."""
     N, X, w, within = fit.folded
     step = max(1, 10**5 // len(X))  # so that what is computed at a time stays small
     if len(row) > step:
         parts = [slice(i, i + step) for i in range(0, len(row), step)]
-        return np.concatenate([cost(fit, target, value[p], row[p], everywhere) for p in parts])
+        found = [_followed(fit, target, value[p], row[p], everywhere, near[p]) for p in parts]
+        return np.concatenate([F for F, _ in found]), np.concatenate([at for _, at in found])
     load = fit.law.quantities[0]
     held: dict[str, Any] = {n: np.atleast_1d(v) for n, v in fit.known.items()} | {load: N}
     X, w = (np.broadcast_to(v, (len(row), len(X))) for v in (X, w))
@@ -198,15 +213,17 @@ def cost(
         for n, v in target.columns.items():
             held[n] = np.column_stack([np.broadcast_to(held[n], X.shape), v[row]])
         X, w = np.column_stack([X, value]), np.column_stack([w, target.weight[row]])
-    rss = squares(fit, target, held, X, w, fit.values, everywhere and not fit.local)
-    return np.maximum(rss + within - fit.rss, 0.0) / fit.variance
+    start = fit.values | dict(zip(target.free, near.T, strict=True))
+    best = squares(fit, target, held, X, w, start, everywhere and not fit.local)
+    at = np.where(np.isfinite(best.rss)[:, None], best.estimate, near)
+    return np.maximum(best.rss + within - fit.rss, 0.0) / fit.variance, at
 
 
 def squares(
     fit: Solved, target: Target, held, X, w, start: dict[str, Any], everywhere: bool = True
-) -> np.ndarray:
-    """Residual sum of squares of each row of X with what is `held`, the target among it: searched
-    for from `start` and, if `everywhere`, from the best points of a coarse mesh.
+) -> Solution:
+    """The least residual sum of squares of each row of X with what is `held`, the target among it:
+    searched for from `start` and, if `everywhere`, from the best points of a coarse mesh.
     """
     start, points = target.values(start), None
     here = np.array([np.broadcast_to(start[n], len(X)) for n in target.free]).T
@@ -214,9 +231,9 @@ def squares(
         loads = fit.N if target.loads is None else np.append(fit.N, target.loads)
         points = target.values(axes(fit.law, fit.free, loads, fit.X))
     batch = Batch(target.law, target.free, held, X, w, fit.weights)
-    rss = descend(batch, points, TRIES, here.reshape(len(X), len(target.free)), 1e-10).rss
-    others = [squares(fit, t, held, X, w, start, everywhere) for t in target.alternatives]
-    return np.min([rss, *others], axis=0)
+    best = descend(batch, points, TRIES, here.reshape(len(X), len(target.free)), 1e-10)
+    others = [squares(fit, t, held, X, w, start, everywhere).rss for t in target.alternatives]
+    return best._replace(rss=np.min([best.rss, *others], axis=0))
 
 
 def interval(fit: Solved, target: Target, level: float) -> tuple[np.ndarray, np.ndarray]:
@@ -263,11 +280,13 @@ def _ends(fit: Solved, target: Target, t: np.ndarray, value, lowest, far) -> np.
         [near == turned(np.tile(far, 2)), near == 0], [near, 1e-9], 1e-3 * np.abs(near)
     )
     end = limit.copy()
+    path = _estimates(fit, target, 2 * count)  # where the search of each end has come to
 
-    def excess(value, row, everywhere=True):
+    def excess(value, search, everywhere=True):
+        search = search.astype(int)
+        row = search % count
         with np.errstate(divide="ignore", over="ignore"):
-            row = row.astype(int) % count
-            F = cost(fit, target, turned(value), row, everywhere)
+            F, path[search] = _followed(fit, target, turned(value), row, everywhere, path[search])
         return np.sqrt(np.nan_to_num(F, nan=1e300, posinf=1e300)) - t[row]
 
     rows = np.flatnonzero(near != limit)

@@ -79,6 +79,8 @@ def solve(batch: Batch, start: np.ndarray, tolerance: float = 1e-14) -> Solution
                 rss, hessian, damping = rss[on], hessian[..., on], damping[on]
             after: Any = (moved, *_expansion(rest, moved))
             better = after[1] <= rss * (1 + 1e-13)
+            if not law.bends:
+                after[3][1] = _secant(hessian, after[3][0], moved - p, after[2] - gradient)
             if not better.all():
                 after = map(partial(np.where, better), after, (p, rss, gradient, hessian))
             p, rss, gradient, hessian = after
@@ -113,7 +115,7 @@ def _expansion(batch: Batch, p: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.
     """
     law, free, known, X, w, kind = batch
     count, percent = len(free), _errors.percent(kind)
-    value, *found = law.jet(free, second=True)(**known, **dict(zip(free, p, strict=True)))
+    value, *found = law.jet(free, second=law.bends)(**known, **dict(zip(free, p, strict=True)))
     root_w = np.sqrt(w)
     unit = root_w / value if percent else root_w
     pull = root_w * _errors.slope(kind, X, value)
@@ -122,6 +124,10 @@ def _expansion(batch: Batch, p: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.
         slopes[i] = unit * found[i]
     hessian = np.zeros((2, count, count, X.shape[1]))
     hessian[0] = np.einsum("inb,jnb->ijb", slopes, slopes)
+    gradient = np.einsum("inb,nb->ib", slopes, pull)
+    rss = _total(w, _errors.squares(kind, X, value))
+    if not law.bends:
+        return rss, gradient, hessian
     if percent:  # as d2(ln f) = d2(f) / f - d(ln f) d(ln f), and once more
         once_more = pull / root_w * {"log": 1, "relative": 2}[kind]
         hessian[1] = -np.einsum("inb,jnb->ijb", once_more * slopes, slopes)
@@ -130,8 +136,27 @@ def _expansion(batch: Batch, p: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.
         for j in range(i + 1):
             hessian[1, i, j] += (around * next(bends)).sum(axis=0)
             hessian[1, j, i] = hessian[1, i, j]
-    gradient = np.einsum("inb,nb->ib", slopes, pull)
-    return _total(w, _errors.squares(kind, X, value)), gradient, hessian
+    return rss, gradient, hessian
+
+
+def _secant(before, from_slopes, step, rise) -> np.ndarray:
+    """What the second derivatives of the law add to the Hessian after a `step` by which the
+    gradient changed by `rise`, if only slopes are known (Dennis, Gay and Welsch 1981).
+    """
+    old, length = before[1], partial(np.einsum, "ib,ib->b")
+
+    def times(A):
+        return np.einsum("ijb,jb->ib", A, step)
+
+    seen = rise - times((before[0] + from_slopes) / 2)
+    size = np.abs(length(step, times(old)))
+    old = old * np.where(size > 0, np.fmin(np.abs(length(step, seen)) / size, 1), 1)
+    missing, along = seen - times(old), length(rise, step)
+    unit = rise / along
+    update = missing[:, None] * unit + unit[:, None] * missing
+    update -= length(missing, step) * unit[:, None] * unit
+    usable = (along > 0) & np.isfinite(update).all(axis=(0, 1))
+    return np.where(usable, old + np.where(usable, update, 0.0), before[1])
 
 
 def _step(p, gradient, hessian, damping, low, high) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -196,6 +196,7 @@ class Beside(Formula):
             return self.jet(())(**values)[0]
 
         super().__init__("y", joint, [*names, "part"], meanings=own)
+        self.bends = all(law.bends for law in laws)
 
     @cache  # noqa: B019
     def jet(self, names: tuple[str, ...], second: bool = False) -> Callable:

@@ -89,7 +89,7 @@ def arrivals(**servers: int) -> dict[str, Formula]:
 class Measured(Formula):
     """A result of a closed system as a law of N, of the quantities of its stations, and of Z."""
 
-    _plain = _symbolic = False
+    _plain = _symbolic = bends = False
 
     def __init__(self, system: System, result: str):
         self.system = system
