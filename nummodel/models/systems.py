@@ -53,6 +53,22 @@ def closed(
     return {result: Measured(system, result) for result in results}
 
 
+def _cubic(t: np.ndarray, first: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Weights of four values, at -1, 0, 1 and 2, for the value at t from 0 to 1, and for its slope
+    (Catmull and Rom 1974). If 0 is the `first` of all, a straight line leads to the value at -1.
+    """
+    weights = np.array([-t + 2 * t**2 - t**3, 2 - 5 * t**2 + 3 * t**3, t + 4 * t**2 - 3 * t**3])
+    rises = np.array([-1 + 4 * t - 3 * t**2, -10 * t + 9 * t**2, 1 + 8 * t - 9 * t**2])
+    both = np.array([weights, rises]) / 2
+    last = np.array([t**3 - t**2, 3 * t**2 - 2 * t]) / 2
+    both = np.concatenate([both, last[:, None]], axis=1)
+    before = np.where(first, both[:, 0], 0.0)
+    both[:, 0] -= before
+    both[:, 1] += 2 * before
+    both[:, 2] -= before
+    return both[0], both[1]
+
+
 def arrivals(**servers: int) -> dict[str, Formula]:
     """The laws of an open system: of "R" and of each "U_name", at an arrival rate lamda [1/s].
 
@@ -152,6 +168,31 @@ class Measured(Formula):
         below, above = np.split(self._values(both, n), 2, axis=1)
         return (above - below) / (2 * step)
 
+    def _tables(self, systems: np.ndarray, n: tuple[int, ...], names: list[str]) -> list:
+        """The result, and its slopes by `names`, as `_values`. A number of servers between two
+        whole ones has a result between theirs, by cubic interpolation, so that no slope jumps.
+        """
+        c = next((q for q in self.quantities[1:] if self._between(q, systems, names)), "")
+        if not c:
+            return [self._values(systems, n), *(self._slope(q, systems, n) for q in names)]
+        row = self.system.names.index(c)
+        below = np.maximum(np.floor(systems[row]), 1.0)
+        weights, rises = _cubic(systems[row] - below, below == 1)
+        four = np.tile(systems, 4)
+        four[row] = np.concatenate([np.maximum(below + i, 1.0) for i in (-1, 0, 1, 2)])
+        others = [q for q in names if q != c]
+        tables = self._tables(four, n, others)
+        at = [np.array(np.split(table, 4, axis=1)) for table in tables]
+        value, *slopes = [np.einsum("is,ins->ns", weights, table) for table in at]
+        found = dict(zip(others, slopes, strict=True))
+        found[c] = np.einsum("is,ins->ns", rises, at[0])
+        return [value, *(found[q] for q in names)]
+
+    def _between(self, name: str, systems: np.ndarray, names: list[str]) -> bool:
+        """Whether a number of servers is not whole, or a slope by it is asked for."""
+        values = systems[self.system.names.index(name)]
+        return name[0] == "c" and (name in names or bool((values != np.floor(values)).any()))
+
     def _rows(self, systems: np.ndarray, place: np.ndarray, N: np.ndarray, names) -> np.ndarray:
         """The result, and its slopes by `names`, of the system in column `place` at load N. A mean
         number of users is between two numbers of users.
@@ -160,8 +201,7 @@ class Measured(Formula):
         needs_next = "N" in names or (N != below).any()
         whole = np.unique(np.append(below, below + 1) if needs_next else below)
         n, at = tuple(whole.tolist()), np.searchsorted(whole, below)
-        tables = [self._values(systems, n)]
-        tables += [self._slope(q, systems, n) for q in names if q != "N"]
+        tables = self._tables(systems, n, [q for q in names if q != "N"])
         found = np.array([table[at, place] for table in tables])
         slopes = {"N": np.zeros(N.shape)}
         if needs_next:
