@@ -98,9 +98,7 @@ def fit(parts: Sequence[Part], start: Mapping[str, float] | None = None, **known
             if np.allclose(result.w / before.w, (result.w / before.w)[0], rtol=0.02):
                 break
         result = fit_one(law, data, "log", times=times, start=start, **known)  # from everywhere
-    own = {field.name: getattr(result, field.name) for field in fields(result)}
-    # Throughputs alone leave long valleys: to search all of them for intervals takes minutes.
-    return Joint(**own | {"local": result.local or len(parts) == 1})
+    return Joint(**{field.name: getattr(result, field.name) for field in fields(result)})
 
 
 def measured(

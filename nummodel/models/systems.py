@@ -170,23 +170,28 @@ class Measured(Formula):
 
     def _tables(self, systems: np.ndarray, n: tuple[int, ...], names: list[str]) -> list:
         """The result, and its slopes by `names`, as `_values`. A number of servers between two
-        whole ones has a result between theirs, by cubic interpolation, so that no slope jumps.
+        whole ones has a result between those of whole ones that together are as fast, by cubic
+        interpolation, so that no slope jumps.
         """
-        c = next((q for q in self.quantities[1:] if self._between(q, systems, names)), "")
-        if not c:
+        name = next((q for q in self.system.names if self._between(q, systems, names)), "")
+        if not name:
             return [self._values(systems, n), *(self._slope(q, systems, n) for q in names)]
-        row = self.system.names.index(c)
-        below = np.maximum(np.floor(systems[row]), 1.0)
-        weights, rises = _cubic(systems[row] - below, below == 1)
-        four = np.tile(systems, 4)
-        four[row] = np.concatenate([np.maximum(below + i, 1.0) for i in (-1, 0, 1, 2)])
-        others = [q for q in names if q != c]
+        demand = f"D_{name[2:]}"
+        c, D = systems[self.system.names.index(name)], systems[self.system.names.index(demand)]
+        below = np.maximum(np.floor(c), 1.0)
+        weights, rises = _cubic(c - below, below == 1)
+        servers = np.array([np.maximum(below + i, 1.0) for i in (-1, 0, 1, 2)])
+        four, share = np.tile(systems, 4), servers / c
+        four[self.system.names.index(name)] = servers.ravel()
+        four[self.system.names.index(demand)] = (share * D).ravel()
+        others = [q for q in dict.fromkeys([*names, demand]) if q != name]
         tables = self._tables(four, n, others)
-        at = [np.array(np.split(table, 4, axis=1)) for table in tables]
-        value, *slopes = [np.einsum("is,ins->ns", weights, table) for table in at]
-        found = dict(zip(others, slopes, strict=True))
-        found[c] = np.einsum("is,ins->ns", rises, at[0])
-        return [value, *(found[q] for q in names)]
+        at = np.array([np.split(table, 4, axis=1) for table in tables])
+        found = dict(zip(others, np.einsum("is,qins->qns", weights, at[1:]), strict=True))
+        by_demand = at[1 + others.index(demand)]
+        found[demand] = np.einsum("is,ins->ns", weights * share, by_demand)
+        found[name] = np.einsum("is,ins->ns", rises, at[0]) - D / c * found[demand]
+        return [np.einsum("is,ins->ns", weights, at[0]), *(found[q] for q in names)]
 
     def _between(self, name: str, systems: np.ndarray, names: list[str]) -> bool:
         """Whether a number of servers is not whole, or a slope by it is asked for."""
