@@ -322,8 +322,9 @@ def text(result: dict[str, Any], level: float, fits: Mapping[str, Fit]) -> str:
         "{y} against {x}: {n} points, {weights} weights".format(**result),
         f"in brackets: {100 * level:.15g} % intervals",
     ]
-    for q, meaning in {q: f.law.meaning(q) for f in fits.values() for q in f.free}.items():
-        lines.append(f"{q:<8}{meaning.meaning}")
+    meanings = {q: f.law.meaning(q).meaning for f in fits.values() for q in f.free}
+    width = max((len(q) + 2 for q in meanings), default=0)
+    lines += [f"{q:<{width}}{meaning}" for q, meaning in meanings.items()]
     for name, law in result["laws"].items():
         lines += ["", name]
         if "refused" in law:

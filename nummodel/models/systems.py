@@ -265,7 +265,8 @@ class Measured(Formula):
                 waking = {f"w_{self.system.sleeps}": 0.3 * at.get(f"D_{self.system.sleeps}", 0.0)}
                 thinking = {"Z": max(cycle - sum(at.values()), 0.01 * cycle)}
                 points.append(values | at | waking | thinking)
-        return {q: np.array([point[q] for point in points]) for q in free}
+        once = np.unique([[point[q] for q in free] for point in points], axis=0)
+        return dict(zip(free, once.T, strict=True))
 
     def _likely(self, name: str, most: float) -> np.ndarray:
         """Values of a quantity that is no time, for up to `most` users."""

@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import least_squares
 
 from nummodel.errors import InputError
-from nummodel.fits import bootstrap, compare, joint, lack_of_fit, laws
+from nummodel.fits import _intervals, bootstrap, compare, joint, lack_of_fit, laws
 from nummodel.fits._closed import contradictions, fit_closed, limit
 from nummodel.fits.laws import cautions
 from nummodel.models import systems
@@ -221,6 +221,32 @@ def test_intervals_of_many_loads_are_those_of_each():
     assert many.value[::6].to_numpy() == pytest.approx(each.value.to_numpy())
     for end in ("low", "high"):
         assert many[end][::6].to_numpy() == pytest.approx(each[end].to_numpy(), rel=0.002)
+
+
+def test_the_end_of_an_interval_costs_what_scipy_finds_from_many_places():
+    """Throughputs of one station of unknown size have long valleys, and several."""
+    loads = np.array([9.0, 13, 18, 26, 36, 51, 71, 100, 141, 198, 278])
+    X = [0.944, 1.297, 1.832, 2.592, 3.629, 5.128, 6.235, 9.95, 14.464, 19.085, 24.381]
+    law = systems.closed(bottleneck=None)["X"]
+    found = joint.measured({"X": law}, {"N": loads, "X": X})
+    target = _intervals.height(found, np.array([556.0]), {"part": np.ones(1)})
+    threshold = found.quantiles(target, 0.95)[0] ** 2
+    for end in found.curve([556.0], part=1.0).loc[0, ["low", "high"]]:
+
+        def costs(p, c, end=end):
+            """With c servers, those times that give the end of the interval at 556 users."""
+            D, Z = np.exp(p)
+            curve = law.unchecked(
+                N=np.append(loads, 556.0), D_bottleneck=D, c_bottleneck=float(c), Z=Z
+            )
+            weight = np.append(np.sqrt(found.w), 1e3)
+            return weight * np.log(curve / np.append(X, end))
+
+        tried = [
+            2 * least_squares(costs, np.log([c / end, max(10 - c / end, 0.1)]), args=(c,)).cost
+            for c in (1, 2, 3, 5, 100, 200, 230, 250, 270, 300, 350, 400)
+        ]
+        assert (min(tried) - found.rss) / found.variance == pytest.approx(threshold, rel=0.05)
 
 
 def test_a_peak_is_claimed_only_if_a_fall_is_seen():

@@ -123,6 +123,20 @@ def test_a_number_of_servers_may_be_given_or_be_a_quantity():
         assert found[result](N=[1, 8, 30], c_cpu=5.0, **TIMES) == pytest.approx(expected)
 
 
+@pytest.mark.parametrize("c", [1.0, 1.3, 2.0, 2.5, 3.999])
+def test_between_whole_numbers_of_servers_neither_results_nor_slopes_jump(c):
+    """As fast together as the same share of a whole number of servers: the ceiling is c/D."""
+    law = systems.closed(cpu=None, lock=1)["X"]
+    at = TIMES | {"c_cpu": c, "D_lock": 0.001}
+    assert law(N=2000.0, **at) == pytest.approx(c / at["D_cpu"], rel=1e-6)
+    slopes = law.gradient(law.quantities[1:])
+    slope, near = slopes(N=9.0, **at), slopes(N=9.0, **at | {"c_cpu": c + 1e-7})
+    assert near == pytest.approx(slope, rel=1e-5)
+    for name, expected in zip(law.quantities[1:], slope, strict=True):
+        rise = law(N=9.0, **at | {name: at[name] * (1 + 1e-6)}) - law(N=9.0, **at)
+        assert rise / at[name] / 1e-6 == pytest.approx(expected, rel=1e-3)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
