@@ -21,7 +21,7 @@ UV := uv==0.13.9
 # Go builds actionlint from source; the pip package of this name would download a binary.
 ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 
-.PHONY: help report test lab lint lint-workflows anywhere oldest newest lock wheel test-ui fuzz bench batch coverage adequacy systems simulate attack faults networks picture clean
+.PHONY: help report test lab lint lint-workflows anywhere oldest newest lock wheel test-ui fuzz bench batch coverage adequacy systems mutations whole simulate attack faults networks picture clean
 
 help:  ## print this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 24
@@ -81,6 +81,13 @@ adequacy: $(VENV)/test  ## simulate what tests of a fit notice (SEED=2026, 20 mi
 
 systems: $(VENV)/test  ## forecast 300 simulated closed systems (SEED=2026, an hour)
 	@OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/systems.py --seed $(SEED) --jobs $(JOBS)
+
+mutations: $(VENV)/test  ## read 100,000 damaged outputs of measuring tools (SEED=2026, 5 minutes)
+	@$(BIN)/python benchmarks/mutations.py --seed $(SEED) --jobs $(JOBS)
+
+whole: $(VENV)/run  ## measure PostgreSQL under pgbench, and write docs/whole.md (installs Debian's)
+	@test -d /usr/lib/postgresql || { apt-get update -q && apt-get install -qy postgresql procps sysstat; }
+	@$(BIN)/python benchmarks/whole.py
 
 simulate: $(VENV)/test  ## compare queueing formulas with simulations (SEED=2026, 15 minutes)
 	@$(BIN)/python benchmarks/simulation.py --seed $(SEED) --jobs $(JOBS)

@@ -9,12 +9,10 @@ import os
 import sys
 from collections.abc import Iterator
 from functools import partial
-from importlib import import_module
 from importlib.util import find_spec
 from io import TextIOWrapper
 from math import isnan
 from pathlib import Path
-from pkgutil import iter_modules
 from textwrap import fill
 
 import click
@@ -138,8 +136,7 @@ def _tables() -> Pairs:
 def _readers() -> Pairs:
     from nummodel.records import readers
 
-    for module in iter_modules(readers.__path__):
-        yield module.name, str(import_module(f"{readers.__name__}.{module.name}").__doc__)
+    return ((name, str(readers.reader(name).__doc__)) for name in readers.names())
 
 
 KINDS = {"notebooks": _notebooks, "laws": _laws, "tables": _tables, "readers": _readers}
@@ -155,6 +152,41 @@ def list_(what) -> None:
         for name, meaning in KINDS[kind]():
             first = meaning.partition("\n")[0]
             say(f"{'' if what else '  '}{name:<34} {first}")
+
+
+@cli.command()
+@click.argument("file", type=click.Path(path_type=Path), metavar="FILE|FOLDER")
+@click.option("--format", "name", metavar="NAME", help="The tool.  [default: by the content]")
+@click.option(
+    "--pattern",
+    default="",
+    metavar="'{engine}_{N}th.{tool}.txt'",
+    help="What the names of a folder's files tell; files of one run differ in {tool} only.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document, not CSV.")
+def read(file, name, pattern, as_json) -> None:
+    """Read what measuring tools print, and print it as one table.
+
+    FILE is the output of a tool that `nummodel list readers` names, "-" for standard input. FOLDER
+    has such files side by side, as 8.sysbench.txt, 8.vmstat.txt and 8.iostat.txt for 8 threads;
+    each run becomes a row. What is left out or does not agree is said.
+    """
+    from nummodel.records import folder, readers
+
+    if file.is_dir():
+        if name:
+            raise InputError(f"--format {name}: expected none for a folder")
+        reading = folder.read(file, pattern)
+    elif pattern:
+        raise InputError(f"--pattern: {file} is no folder")
+    else:
+        reading = readers.read(file, name)[1]
+    for what in reading.left_out:
+        tell(what)
+    if as_json:
+        click.echo(json.dumps(reading.document(), indent=1, allow_nan=False))
+    else:
+        click.echo(reading.csv(), nl=False)
 
 
 @cli.command()
@@ -242,6 +274,45 @@ def compare(before, after, x, y, weights, level, as_json) -> None:
     say(f"\n{change.text(result, level)}")
     for warning in result["warnings"]:
         tell(f"warning: {warning}")
+
+
+@cli.command(context_settings={"ignore_unknown_options": True})
+@click.option("--at", required=True, metavar="N1,N2,...", help="The loads.")
+@option("--repeat", default=3, type=click.IntRange(1), help="Runs at each load.")
+@option(
+    "--output",
+    default="measured",
+    metavar="FOLDER",
+    type=click.Path(path_type=Path),
+    help="Where the outputs go.",
+)
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
+def measure(at, repeat, output, command) -> None:
+    """Run a load generator at several loads, in random order, beside vmstat and iostat.
+
+    COMMAND follows "--", has {N} where the load stands, and is run without a shell:
+
+    nummodel measure --at 1,2,4,8 -- pgbench -c {N} -j {N} -T 10 bench
+
+    The folder can be read and fitted: nummodel read FOLDER, nummodel fit FOLDER. The same command
+    goes on where it was stopped.
+    """
+    from nummodel import measure as room
+
+    try:
+        loads = [int(part) for part in at.split(",")]
+    except ValueError:
+        loads = []
+    if not loads or min(loads) < 1 or len(set(loads)) < len(loads):
+        raise InputError(f"--at {at}: expected different whole numbers from 1 on, such as 1,2,4")
+    try:
+        failed = room.measure(command, loads, repeat, output)
+    except KeyboardInterrupt:
+        tell("interrupted: the same command goes on from there")
+        raise
+    click.echo(os.fsencode(output))
+    tell(f"to read it: nummodel read {output}")
+    sys.exit(failed > 0)
 
 
 def main() -> None:

@@ -238,7 +238,8 @@ def fit_table(
     used, new = points.where(~is_new), points.where(is_new)
     if len(used.N) < 2:
         left = f"{len(used.N)} row{'s' * (len(used.N) != 1)}"
-        raise InputError(f"--holdout {holdout}: leaves {left}, expected at least two")
+        where = f"--holdout {holdout}: leaves" if holdout else f"{path}:"
+        raise InputError(f"{where} {left}, expected at least two")
     measured, constant = _of_system(used.others)
     changing = [n for n in used.others if n not in {*measured, *constant, *given}]
     given = constant | given

@@ -113,7 +113,8 @@ def is_plain(command):
 def run(tmp_path_factory):
     """Runs a command beside the data and what README makes, and gives what it prints."""
     folder = tmp_path_factory.mktemp("reader")
-    (folder / "data").symlink_to(ROOT / "data")
+    for name in ("data", "tests"):
+        (folder / name).symlink_to(ROOT / name)
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     environment = os.environ | {"PATH": path}
 

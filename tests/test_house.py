@@ -16,7 +16,7 @@ WINGS = ("models", "fits", "records", "reports")
 FLOORS = {
     "__main__": 6,
     "cli": 5,
-    **dict.fromkeys(("study", "change", "widgets", "reports"), 4),
+    **dict.fromkeys(("study", "change", "measure", "widgets", "reports"), 4),
     **dict.fromkeys(("fits", "records"), 3),
     "models": 2,
 }

@@ -12,11 +12,13 @@ import numpy as np
 
 from nummodel.arguments import WEIGHTS
 from nummodel.errors import InputError
-from nummodel.records import data
+from nummodel.records import data, folder, readers
 from nummodel.records._names import MEANS, PARTIAL, ROLES, SPREAD, TIMES, bare, kind, words
 from nummodel.records.readers import table
 from nummodel.records.readers.table import Cells, is_number
 
+#: Columns of what tools print that a fit takes. A disk that is always busy may do more at once.
+TAKEN = ("N", "X", "R", "U_cpu", "c_cpu", "series")
 #: Kinds of columns that may be the load or the throughput if the other one is known.
 UNCLEAR = ("", "resource", "count")
 
@@ -46,7 +48,8 @@ class Points(NamedTuple):
 def read(
     path: str | Path, x: str | None = None, y: str | None = None, weights: str = "absolute"
 ) -> Points:
-    """Two columns of a CSV file, or of a published table by its name, in the units printed there.
+    """Two columns of a CSV file, or of a published table by its name, in the units printed there;
+    or those of the output of a measuring tool, or of a folder with such outputs.
 
     `x` and `y` are the names of the columns of load and throughput. If they are not given, the
     columns are recognised by what their names say, as N and X do. `weights` is one of `WEIGHTS`, or
@@ -57,7 +60,7 @@ def read(
     close = get_close_matches(str(path), data.tables(), 1, 0.7)
     if close and not path.exists():
         raise InputError(f"{path}: no such file and no such table, did you mean {close[0]}?")
-    cells = table.read(path)
+    cells = _cells(path)
     if weights not in WEIGHTS and weights not in cells:
         expected = f"{', '.join(WEIGHTS)}, or a column of: {_listed(cells)}"
         raise InputError(f"{path}: weights {weights!r}, expected {expected}")
@@ -83,6 +86,32 @@ def read(
             except InputError as error:
                 warnings.append(f"{name} is not used: {error}")
     return Points(N, X, own, load, result, tuple(warnings), run, others)
+
+
+def _cells(path: Path) -> Cells:
+    """The cells of a table. Of what tools print, those that a fit can use."""
+    if path.is_dir():
+        reader, reading = "folder", folder.read(path)
+    elif str(path) == "-" or not path.is_file() or not _is_output(path):
+        return table.read(path)
+    else:
+        reader, reading = readers.read(path)
+    found = reading.table
+    if reader != "excel":
+        found = found[[n for n in found if n in TAKEN]]
+    if "N" not in found and reader != "excel":
+        raise InputError(f"{path}: the output of {reader}, which has no N and X to be fitted")
+    return Cells({n: {i: str(v) for i, v in enumerate(found[n], 1)} for n in found})
+
+
+def _is_output(path: Path) -> bool:
+    """Whether a file is a workbook, or the output of a tool."""
+    if readers.is_workbook(path):
+        return True
+    try:
+        return readers.recognised(readers.text_of(path)) not in ([], ["table"])
+    except InputError:
+        return False
 
 
 def _not_negative(cells: Cells, column: str, path: str | Path) -> np.ndarray:

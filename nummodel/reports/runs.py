@@ -60,18 +60,26 @@ class Run:
     def key(self) -> str:
         """A hash of all that the outcome follows from: notebook, parameters, package, data.
 
-        A parameter that names a file stands for what is in the file. Other files that a notebook
-        may read are not seen.
+        A parameter that names a file stands for what is in the file, and one that names a folder
+        for all files in it. Other files that a notebook may read are not seen.
         """
         everything = sha256(_package())
         everything.update(self.notebook.read_bytes())
         everything.update(_json(self.parameters))
         defaults = {p.name: p.plain for p in parameters(self.notebook).values()}
         for value in (defaults | self.parameters).values():
-            if isinstance(value, str) and os.path.isfile(value):
-                with open(value, "rb") as file:
+            for path in _files(value) if isinstance(value, str) else ():
+                everything.update(str(path).encode())
+                with path.open("rb") as file:
                     everything.update(file_digest(file, "sha256").digest())
         return everything.hexdigest()
+
+
+def _files(name: str) -> list[Path]:
+    """The file of this name, or those in the folder of this name; none if there is neither."""
+    path = Path(name)
+    inside = sorted(path.rglob("*")) if name and path.is_dir() else [path]
+    return [one for one in inside if one.is_file()]
 
 
 def notebooks() -> list[Path]:
@@ -174,7 +182,7 @@ def refuse_missing_files(runs: Iterable[Run]) -> None:
         tables = {p.name for p in declared(run.notebook).values() if p.plain in data.tables()}
         for name in run.parameters.keys() & (tables | {"file"}):
             value = str(run.parameters[name])
-            if value not in data.tables() and not os.path.isfile(value):
+            if value not in data.tables() and not _files(value):
                 expected = "an existing file, or a table that `nummodel list tables` names"
                 raise InputError(f"parameter {name} is {value!r}, expected {expected}")
 

@@ -1,1 +1,57 @@
-"""Files that users have, as tables. Each reader is a module here."""
+"""Outputs of measuring tools as tables. Each reader is a module here, recognised by content.
+
+A reader has a docstring that says what it reads; `recognises(text)`, which looks at a text and says
+whether it is an output of its tool; and `parse(text)`, which gives a `Reading` or raises
+`Malformed` with the line that is wrong.
+"""
+
+from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
+from types import ModuleType
+
+from nummodel.errors import InputError
+from nummodel.records.readers._reading import Column, Malformed, Reading, is_workbook, text_of
+
+__all__ = ["Column", "Reading", "names", "read", "reader", "recognised"]
+
+
+def names() -> list[str]:
+    """All readers by name."""
+    return [m.name for m in iter_modules(__path__) if not m.name.startswith("_")]
+
+
+def reader(name: str) -> ModuleType:
+    """A reader by its name. Raises InputError if there is none."""
+    if name not in names():
+        raise InputError(f"no reader {name!r}, expected one of: {', '.join(names())}")
+    return import_module(f"{__name__}.{name}")
+
+
+def read(path: str | Path, format: str | None = None) -> tuple[str, Reading]:
+    """The reader of a file, found by its content unless `format` names it, and what it found.
+
+    Raises InputError for a file that no reader or several know, or that is cut or mixed.
+    """
+    if is_workbook(path):
+        return "excel", reader("excel").read(path)
+    return parsed(text_of(path), path, format)
+
+
+def recognised(text: str) -> list[str]:
+    """The readers that know a text: tools if there are any, else perhaps the one of tables."""
+    known = [name for name in names() if reader(name).recognises(text)]
+    return [name for name in known if name != "table"] or known
+
+
+def parsed(text: str, path: str | Path, format: str | None = None) -> tuple[str, Reading]:
+    """As `read`, of a text that was in the file."""
+    special = [format] if format else recognised(text)
+    if len(special) != 1:
+        tried = f"tried: {', '.join(names())}"
+        what = f"may be of {' or '.join(special)}" if special else "the output of no known tool"
+        raise InputError(f"{path}: {what}, expected one that --format names ({tried})")
+    try:
+        return special[0], reader(special[0]).parse(text)
+    except Malformed as error:
+        raise error.at(path, special[0]) from None

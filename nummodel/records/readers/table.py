@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from nummodel.errors import InputError
+from nummodel.records.readers._reading import Column, Malformed, Reading
 
 #: A number with a decimal comma, and one whose comma may part thousands.
 COMMA = re.compile("[-+]?[0-9]*,[0-9]+([eE][-+]?[0-9]+)?")
@@ -41,8 +42,38 @@ def read(path: str | Path) -> Cells:
         raise InputError(f"{path}: not text in UTF-8, expected a CSV file") from None
     if "\0" in text:
         raise InputError(f"{path}: not text, expected a CSV file in UTF-8")
+    try:
+        return cells_of(text)
+    except Malformed as error:
+        raise error.at(path) from None
+
+
+def recognises(text: str) -> bool:
+    """Whether the first lines of a text have cells, as many in each."""
+    lines = [line for line in text[:20000].split("\n")[:-1] or [text] if line.strip()]
+    lines = [line for line in lines if not line.startswith(("#", "sep="))][:10]
+    counts = {max(map(line.count, ",;\t")) for line in lines}
+    return len(lines) > 1 and len(counts) == 1 and counts != {0}
+
+
+def parse(text: str) -> Reading:
+    """The columns as they are called: numbers as numbers, the rest as text."""
+    import pandas as pd
+
+    cells, columns = cells_of(text), {}
+    for name in cells:
+        try:
+            columns[name] = numbers(cells, name, "", positive=False)
+        except InputError:
+            columns[name] = np.array([*cells[name].values()], dtype=object)
+    meanings = {name: Column("-", "as in the file") for name in columns}
+    return Reading(pd.DataFrame(columns), meanings)
+
+
+def cells_of(text: str) -> Cells:
+    """The columns of a delimited text. Raises Malformed."""
     if len(text) > LARGEST:
-        raise InputError(f"{path}: more than {LARGEST:,} characters, expected rows of a fit only")
+        raise Malformed(0, f"more than {LARGEST:,} characters, expected rows of a fit only")
     # Excel may name the delimiter in a first line such as "sep=;".
     lines = ["" if line.startswith(("#", "sep=")) else line for line in text.splitlines()]
     header = next((line for line in lines if line.strip()), "")
@@ -54,23 +85,23 @@ def read(path: str | Path) -> Cells:
             if any(cells := [cell.strip() for cell in row]):
                 rows.append((reader.line_num, cells))
     except csv.Error as error:
-        raise InputError(f"{path}:{reader.line_num}: {error}, expected a CSV file") from None
+        raise Malformed(reader.line_num, f"{error}, expected a CSV file") from None
     if not rows:
-        raise InputError(f"{path}: empty, expected a header row and rows of figures")
+        raise Malformed(0, "empty, expected a header row and rows of figures")
     width = max(i for _, row in rows for i, cell in enumerate(row, 1) if cell)
     # Excel leaves empty columns.
     (first, names), *rows = [(line, row[:width]) for line, row in rows]
     if all(map(is_number, names)):
-        raise InputError(f"{path}:{first}: a row of numbers, expected a header with names")
+        raise Malformed(first, "a row of numbers, expected a header with names")
     for name, count in Counter(names).items():
         if count > 1:
-            raise InputError(f"{path}:{first}: column {name!r} appears twice, expected it once")
+            raise Malformed(first, f"column {name!r} appears twice, expected it once")
     for line, row in rows:
         if len(row) != len(names):
-            raise InputError(f"{path}:{line}: {len(row)} cells, expected {len(names)}")
+            raise Malformed(line, f"{len(row)} cells, expected {len(names)}")
     if len(rows) < 2:
         seen = "one row" if rows else "a header only"
-        raise InputError(f"{path}: {seen}, expected a header and at least two rows")
+        raise Malformed(0, f"{seen}, expected a header and at least two rows")
     table = Cells({n: {line: row[i] for line, row in rows} for i, n in enumerate(names)})
     table.delimiter = delimiter
     commas = [cell for _, row in rows for cell in row if COMMA.fullmatch(cell)]

@@ -1,0 +1,282 @@
+"""A folder with the outputs of several tools, side by side, as one table of measurements.
+
+Files of one run have the same name but for what names the tool: `64th.sysbench.txt` beside
+`64th.vmstat.txt`. A load generator gives N, X and R; the others give utilisations.
+"""
+
+import os
+import re
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from nummodel.errors import InputError
+from nummodel.records import _steady, readers
+from nummodel.records.readers import Column, Reading
+
+#: Files of a folder, at most.
+MOST = 10_000
+#: Words in a file's name that name a tool, or the kind of its output.
+TOOLS = (
+    "sysbench pgbench wrk wrk2 k6 mpstat sar iostat vmstat sysstat cpu disk load summary out "
+    "command output log txt json csv result results progress"
+).split()
+#: How files of runs end that `measure` did not finish.
+UNFINISHED = (".part", ".failed")
+#: A word in a file's name that numbers the repeats of one load.
+REPEAT = re.compile(r"(^|[._\- ]+)(repeat|rep|run|iteration|iter|trial|r)[._\- ]?\d+", re.I)
+#: Columns of samples that are no measurements.
+NO_MEANS = {"t", "run", "N", "c_cpu"}
+#: Of figures that several tools have, those of the first of these are taken.
+LOADS = ("sysbench", "pgbench", "wrk", "k6")
+ORDER = (*LOADS, "vmstat", "sysstat", "iostat")
+#: Shares and times may differ by so much between two tools before it is told.
+AGREE = 0.02
+#: A hypervisor that takes more than this share of the processors is told of.
+STEAL = 0.01
+
+
+class Output(NamedTuple):
+    """A file, the name of its reader, and what it found."""
+
+    path: Path
+    reader: str
+    reading: Reading
+
+
+def read(folder: str | Path, pattern: str = "") -> Reading:
+    """One row for each run in a folder, subfolders included.
+
+    Samples are averaged over the steady part; `name_se` is the standard error of the mean `name`.
+    `pattern` says what the names of files tell, such as `{engine}_{N}th.{tool}.txt`: its names
+    become columns, but for `tool`, and files with the same values belong together. Raises
+    InputError for a folder in which no file is a run of a load generator.
+    """
+    import pandas as pd
+
+    folder = Path(folder)
+    runs: dict[tuple, list[Output]] = {}
+    told: list[tuple[str, str]] = []
+    for path in _files(folder):
+        key = _key(path.relative_to(folder), pattern)
+        if key is None:
+            told.append((path.name, "its name does not match the pattern: left out"))
+            continue
+        try:
+            name, reading = readers.read(path)
+        except InputError as error:
+            told.append((path.name, f"left out: {str(error).removeprefix(str(path))[1:].strip()}"))
+            continue
+        if name in ORDER:
+            runs.setdefault(key, []).append(Output(path, name, reading))
+        else:
+            told.append((path.name, f"left out: {name} is no part of a load test"))
+    rows: list[dict[str, Any]] = []
+    columns: dict[str, Column] = {}
+    for key in sorted(runs, key=_order):
+        for row in _rows(runs[key]):
+            told += row.told
+            if row.figures:
+                rows.append(_named(dict(key), row, told))
+                columns |= row.columns
+    if not rows:
+        first = f" ({': '.join(told[0])})" if told else ""
+        expected = "expected a file of sysbench, pgbench, wrk or k6 for each load"
+        raise InputError(f"{folder}: no run of a load generator{first}, {expected}")
+    _add_series(rows)
+    table = pd.DataFrame(rows)
+    begin = [n for n in ("N", "X", "R", "series", "run") if n in table]
+    table = table[begin + [n for n in table if n not in begin]]
+    given = {n: Column("-", "from the names of the files") for n in table if n not in columns}
+    return Reading(table, {n: (columns | given)[n] for n in table}, _once(told))
+
+
+def _named(key: dict[str, Any], row: "Row", told: list[tuple[str, str]]) -> dict[str, Any]:
+    """The figures of a run with what its name tells."""
+    N, named = row.figures["N"], key.pop("N", None)
+    if named is not None and named != N:
+        told.append((row.name, f"the name says N = {named:g}, and the tool {N:g}"))
+    return key | row.figures
+
+
+def _add_series(rows: list[dict[str, Any]]) -> None:
+    """What the names of runs have in common: without the number that is the load in all names of
+    the same kind, and without a number of the repeat.
+    """
+    kinds: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        if "run" in row:
+            kinds.setdefault(re.sub(r"\d+", "#", row["run"]), []).append(row)
+    for some in kinds.values():
+        parts = [re.split(r"(\d+)", row["run"]) for row in some]
+        loads = [
+            i
+            for i in range(1, len(parts[0]), 2)
+            if all(float(p[i]) == row["N"] for p, row in zip(parts, some, strict=True))
+        ]
+        for part, row in zip(parts, some, strict=True) if loads else ():
+            part[loads[-1]] = "N"
+            row["series"] = REPEAT.sub("", "".join(part))
+
+
+def _once(told: list[tuple[str, str]]) -> tuple[str, ...]:
+    """Of sentences that differ in figures and names of files only, the first, and how many more."""
+    alike: dict[str, list[str]] = {}
+    for name, what in told:
+        kind = re.sub(r"[0-9.]+|\S+\.\w+$", "#", what)
+        alike.setdefault(kind, []).append(f"{name}: {what}")
+    return tuple(
+        f"{same[0]}{f' (and {len(same) - 1} like this)' * (len(same) > 1)}"
+        for same in alike.values()
+    )
+
+
+def _files(folder: Path) -> list[Path]:
+    """The files of a folder, in order, but for hidden ones and those of runs that failed."""
+    found: list[Path] = []
+    for place, inside, names in os.walk(folder):
+        inside[:] = [name for name in inside if not name.startswith(".")]
+        paths = [Path(place, name) for name in names if not name.startswith(".")]
+        found += [p for p in paths if os.path.isfile(p) and p.suffix not in UNFINISHED]
+        if len(found) > MOST:
+            raise InputError(f"{folder}: more than {MOST:,} files, expected a folder of one study")
+    if not found:
+        raise InputError(f"{folder}: no files, expected outputs of measuring tools")
+    return sorted(found)
+
+
+def _key(path: Path, pattern: str) -> tuple | None:
+    """What the files of one run have in common: the values in the pattern, or the name without
+    the words that name a tool. None if the pattern does not match.
+    """
+    if pattern:
+        found = _compiled(pattern).fullmatch(path.name)
+        if not found:
+            return None
+        told = {n: float(v) if n == "N" else v for n, v in found.groupdict().items()}
+        told.pop("tool", None)
+        place = {"folder": str(path.parent)} if path.parent != Path() else {}
+        return tuple((place | told).items())
+    words = re.split(r"([._\- ]+)", path.name)
+    kept = [w for w in words if w.lower() not in TOOLS]
+    name = re.sub(r"([._\- ])[._\- ]+", r"\1", "".join(kept)).strip("._- ")
+    return (("run", str(path.parent / name) if name else str(path.parent)),)
+
+
+def _compiled(pattern: str) -> re.Pattern:
+    """A pattern of names as a regular expression."""
+    parts = re.split(r"\{(\w+)\}", pattern)
+    regex = "".join(
+        (r"(?P<N>[0-9]+)" if part == "N" else f"(?P<{part}>.+?)") if i % 2 else re.escape(part)
+        for i, part in enumerate(parts)
+    )
+    try:
+        return re.compile(regex)
+    except re.error as error:
+        raise InputError(f"pattern {pattern!r}: {error}, expected names in braces once") from None
+
+
+def _order(key: tuple) -> list:
+    """Numbers in names in the order of numbers."""
+    text = " ".join(str(v) for _, v in key)
+    return [(0, float(p), "") if p.isdecimal() else (1, 0.0, p) for p in re.split(r"(\d+)", text)]
+
+
+def _rows(outputs: list[Output]) -> list["Row"]:
+    """The row of a run; a row for each, if one file has several; or one without figures, if no
+    file is of a load generator.
+    """
+    outputs = sorted(outputs, key=lambda o: ORDER.index(o.reader))
+    loads = [o for o in outputs if o.reader in LOADS]
+    if loads and len(loads[0].reading.table) > 1:
+        rows = [Row(loads[0], i) for i in range(len(loads[0].reading.table))]
+        rest = [o for o in outputs if o is not loads[0]]
+        why = f"left out, as {loads[0].path.name} has several runs"
+        rows[0].told += [(o.path.name, why) for o in rest]
+        return rows
+    main = next((o for o in loads if "N" in o.reading.table), None)
+    if not main:
+        lonely = Row()
+        lonely.told = [(o.path.name, "left out: no load generator beside it") for o in outputs]
+        return [lonely]
+    row = Row(main)
+    for output in outputs:
+        if output is not main:
+            (row.check if output in loads else row.watch)(output)
+    if row.figures.get("steal", 0.0) > STEAL:
+        row.say(f"a hypervisor took {row.figures['steal']:.1%} of the processors")
+    return [row]
+
+
+class Row:
+    """The figures of a run, the meanings of its columns, and what is odd, with the file's name."""
+
+    def __init__(self, output: Output | None = None, place: int = 0):
+        self.figures: dict[str, Any] = {}
+        self.columns: dict[str, Column] = {}
+        self.told: list[tuple[str, str]] = []
+        self.name = ""
+        if output:
+            self.name = output.path.name
+            figures = output.reading.table.iloc[place].to_dict()
+            self.figures = {n: v for n, v in figures.items() if n != "run" and v == v}
+            self.columns = {n: output.reading.columns[n] for n in self.figures}
+            if place == 0:
+                self.told = [(self.name, what) for what in output.reading.left_out]
+            if len(output.reading.table) == 1:
+                self._with_errors(output)
+
+    def say(self, what: str) -> None:
+        """Tell something of the file of the load generator."""
+        self.told.append((self.name, what))
+
+    def _add(self, name: str, mean: float, error: float, column: Column) -> None:
+        """A mean with its standard error."""
+        self.figures |= {name: mean, f"{name}_se": error}
+        self.columns |= {name: column}
+        self.columns[f"{name}_se"] = Column(column.unit, f"standard error of {name}")
+
+    def _with_errors(self, output: Output) -> None:
+        """Standard errors of X and R from the samples of a load generator. What it prints counts
+        the whole run, so that a warm-up is told.
+        """
+        samples = output.reading.samples
+        if samples is None or "X" not in samples or len(samples) < _steady.FEWEST:
+            return
+        part = _steady.find(samples["X"].to_numpy())
+        for name in ("X", "R"):
+            if name not in samples or name not in self.figures:
+                continue
+            mean, error = part.mean(samples[name].to_numpy())
+            whole = self.figures[name]
+            self._add(name, whole, error, self.columns[name])
+            if abs(mean - whole) > max(AGREE * whole, 3 * error):
+                steady_from = f"{mean:.5g} from t = {samples['t'].iloc[part.first]:g} s on"
+                self.say(f"{name} is {whole:.5g} for the whole run, and {steady_from}")
+
+    def check(self, output: Output) -> None:
+        """Compare with what another output says of the same run."""
+        X = float(output.reading.table["X"].iloc[0])
+        if abs(X / self.figures["X"] - 1) > AGREE:
+            self.say(f"X is {self.figures['X']:g}, and {X:g} in {output.path.name}")
+
+    def watch(self, output: Output) -> None:
+        """Add means over the samples of a tool that watched the run."""
+        samples, columns = output.reading.samples, output.reading.columns
+        if samples is None or not len(samples):
+            self.told.append((output.path.name, "left out: no samples of the run"))
+            return
+        names = [n for n in samples if n not in NO_MEANS and samples[n].dtype.kind in "fi"]
+        part = _steady.find(samples["U_cpu" if "U_cpu" in names else names[0]].to_numpy())
+        for name in names:
+            mean, error = part.mean(samples[name].to_numpy())
+            if name not in self.figures:
+                self._add(name, mean, error, columns[name])
+            elif name.startswith("U_") and abs(mean - self.figures[name]) > AGREE:
+                other = f"{mean:.3g} in {output.path.name}"
+                self.say(f"{name} is {self.figures[name]:.3g}, and {other}")
+        if "c_cpu" in output.reading.table:
+            self.figures.setdefault("c_cpu", output.reading.table["c_cpu"].iloc[0])
+            self.columns["c_cpu"] = columns["c_cpu"]
+        self.told += [(output.path.name, what) for what in output.reading.left_out]
+        if part.warm:
+            self.told.append((output.path.name, f"{part.first} samples of warm-up are cut"))

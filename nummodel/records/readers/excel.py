@@ -1,0 +1,47 @@
+"""Excel workbooks (.xlsx): the table of the first sheet."""
+
+import csv
+import io
+from pathlib import Path
+from zipfile import BadZipFile, ZipFile
+
+from nummodel.errors import InputError
+from nummodel.records.readers import table
+from nummodel.records.readers._reading import LARGEST, Malformed, Reading
+
+
+def recognises(text: str) -> bool:
+    """No text is a workbook: see `is_workbook`."""
+    return False
+
+
+def read(path: str | Path) -> Reading:
+    """The values of the first sheet; formulas count by the values that were stored with them.
+
+    Raises InputError for no workbook, and for one that would be too large when it is unpacked.
+    """
+    try:
+        from openpyxl import load_workbook
+    except ImportError:
+        how = "pip install 'nummodel[excel]', or save the sheet as CSV"
+        raise InputError(f"{path}: a workbook, which needs openpyxl: {how}") from None
+    try:
+        with ZipFile(path) as archive:
+            size = sum(member.file_size for member in archive.infolist())
+        if size > LARGEST:
+            limit = f"expected at most {LARGEST // 2**20} MiB"
+            raise InputError(f"{path}: {size:,} bytes when it is unpacked, {limit}")
+        book = load_workbook(path, read_only=True, data_only=True)
+        rows = [*book.worksheets[0].iter_rows(values_only=True)]
+    except InputError:
+        raise
+    except (BadZipFile, OSError, KeyError, ValueError, IndexError, TypeError, SyntaxError) as error:
+        what = str(error)[:200] or type(error).__name__
+        raise InputError(f"{path}: no workbook ({what}), expected .xlsx or CSV") from None
+    text = io.StringIO()
+    csv.writer(text).writerows([["" if v is None else v for v in row] for row in rows])
+    try:
+        return table.parse(text.getvalue())
+    except Malformed as error:
+        row = f", row {error.line}" if error.line else ""
+        raise InputError(f"{path}: first sheet{row}: {error.wrong}") from None

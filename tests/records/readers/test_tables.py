@@ -1,0 +1,79 @@
+"""Tables of one's own: CSV, TSV and workbooks, and files that are none."""
+
+import zipfile
+
+import pytest
+
+from nummodel.errors import InputError
+from nummodel.records import columns, readers
+
+openpyxl = pytest.importorskip("openpyxl")
+ROWS = [["threads", "tps", "note"], [1, 10.5, "first"], [2, 19.25, "=1+1"], [4, 34.0, "last"]]
+
+
+@pytest.fixture
+def workbook(tmp_path):
+    book = openpyxl.Workbook()
+    for row in ROWS:
+        book.active.append(row)
+    path = tmp_path / "load test.xlsx"
+    book.save(path)
+    return path
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_delimited_text(delimiter, tmp_path):
+    path = tmp_path / "points.txt"
+    path.write_text("\n".join(delimiter.join(map(str, row)) for row in ROWS))
+    name, reading = readers.read(path)
+    assert name == "table"
+    assert reading.table["tps"].tolist() == [10.5, 19.25, 34.0]
+    assert reading.table["note"].tolist() == ["first", "=1+1", "last"]
+
+
+def test_a_workbook_is_the_table_of_its_first_sheet(workbook):
+    name, reading = readers.read(workbook)
+    assert name == "excel"
+    assert reading.table["threads"].tolist() == [1, 2, 4]
+    assert reading.table["tps"].tolist() == [10.5, 19.25, 34.0]
+
+
+def test_a_workbook_can_be_fitted(workbook):
+    points = columns.read(workbook)
+    assert points.N.tolist() == [1, 2, 4]
+    assert points.X.tolist() == [10.5, 19.25, 34.0]
+
+
+def test_a_workbook_that_unpacks_to_gigabytes_is_refused(tmp_path):
+    path = tmp_path / "bomb.xlsx"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("xl/worksheets/sheet1.xml", bytes(100 * 2**20))
+    assert path.stat().st_size < 2**20
+    with pytest.raises(InputError, match="when it is unpacked"):
+        readers.read(path)
+
+
+@pytest.mark.parametrize("raw", [b"PK\x03\x04", b"PK\x03\x04" + bytes(1000)])
+def test_what_is_no_workbook_is_refused(raw, tmp_path):
+    path = tmp_path / "odd.xlsx"
+    path.write_bytes(raw)
+    with pytest.raises(InputError, match="no workbook"):
+        readers.read(path)
+
+
+def test_a_gigabyte_is_refused_by_its_size(tmp_path):
+    path = tmp_path / "large.txt"
+    with path.open("wb") as file:
+        file.truncate(2**30)
+    with pytest.raises(InputError, match="more than 64 MiB"):
+        readers.read(path)
+
+
+def test_a_reader_may_be_named(tmp_path):
+    path = tmp_path / "points.csv"
+    path.write_text("threads,tps\n1,2\n2,3\n")
+    assert readers.read(path, "table")[0] == "table"
+    with pytest.raises(InputError, match="no reader 'wrong', expected one of: core_to_core"):
+        readers.read(path, "wrong")
+    with pytest.raises(InputError, match="sysbench"):
+        readers.read(path, "sysbench")

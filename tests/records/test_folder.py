@@ -1,0 +1,211 @@
+"""Folders of outputs as measurements, and the steady part of samples."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nummodel.errors import InputError
+from nummodel.records import _steady as steady
+from nummodel.records import columns, folder, readers
+
+RECORDED = Path(__file__).parent / "readers" / "recordings" / "load-test"
+
+
+def samples(of, first, last=None):
+    """Columns of the lines of a file of vmstat, by an extraction of its own."""
+    lines = [line.split() for line in (RECORDED / of).read_text().split("\n")]
+    rows = [line for line in lines if line and line[0].isdigit()][1:]  # the first is since boot
+    return np.array(rows, dtype=float)[first:last]
+
+
+def test_a_folder_has_a_row_for_each_run():
+    table = folder.read(RECORDED).table
+    assert table["N"].tolist() == [1, 2, 4]
+    for n, X in zip(table["N"], table["X"], strict=True):
+        text = (RECORDED / f"Tier32G_RW_{n:g}th.sysbench.txt").read_text()
+        assert X == float(text.split("transactions:")[1].split("(")[1].split()[0])
+    assert set(table["series"]) == {"Tier32G_RW_Nth"}
+
+
+def test_means_are_those_of_the_steady_part():
+    row = folder.read(RECORDED).table.set_index("N").loc[4.0]
+    inside = samples("Tier32G_RW_4th.vmstat.txt", 2, -1)  # a tenth and a twentieth of 21
+    assert row["user"] == pytest.approx(inside[:, 12].mean() / 100)
+    assert row["system"] == pytest.approx(inside[:, 13].mean() / 100)
+    assert row["switches"] == pytest.approx(inside[:, 11].mean())
+    assert row["U_cpu"] == pytest.approx(row["user"] + row["system"])
+    assert row["c_cpu"] == 2
+
+
+def test_names_may_tell_more(tmp_path):
+    for engine in ("one", "other"):
+        for n in (2, 4):
+            for tool in ("sysbench", "vmstat"):
+                source = RECORDED / f"Tier32G_RW_{n}th.{tool}.txt"
+                shutil.copy(source, tmp_path / f"{engine}-{n}.{tool}")
+    table = folder.read(tmp_path, "{engine}-{N}.{tool}").table
+    assert sorted(zip(table["engine"], table["N"], strict=True)) == [
+        ("one", 2),
+        ("one", 4),
+        ("other", 2),
+        ("other", 4),
+    ]
+    with pytest.raises(InputError, match="pattern"):
+        folder.read(tmp_path, "{N}{N}")
+
+
+def test_another_load_in_a_name_is_told(tmp_path):
+    shutil.copy(RECORDED / "Tier32G_RW_4th.sysbench.txt", tmp_path / "8.sysbench.txt")
+    told = folder.read(tmp_path, "{N}.{tool}.txt").left_out
+    assert any("the name says N = 8, and the tool 4" in what for what in told)
+
+
+def test_several_runs_in_one_file_are_rows(tmp_path):
+    text = "".join((RECORDED / f"Tier32G_RW_{n}th.sysbench.txt").read_text() for n in (1, 2, 4))
+    (tmp_path / "all.txt").write_text(text)
+    assert folder.read(tmp_path).table["N"].tolist() == [1, 2, 4]
+
+
+@pytest.mark.parametrize("files", [[], ["vmstat"], ["odd"]])
+def test_a_folder_without_runs_is_refused(files, tmp_path):
+    for name in files:
+        odd = tmp_path / f"{name}.txt"
+        source = RECORDED / f"Tier32G_RW_1th.{name}.txt"
+        odd.write_text(source.read_text() if source.exists() else "nothing\n")
+    with pytest.raises(InputError, match="no files" if not files else "no run of a load"):
+        folder.read(tmp_path)
+
+
+def test_a_folder_and_an_output_can_be_fitted():
+    points = columns.read(RECORDED)
+    assert points.N.tolist() == [1, 2, 4]
+    assert set(points.others) == {"R", "U_cpu", "c_cpu"}
+    recording = RECORDED.parent / "pgbench-15-P.txt"
+    assert columns.read(recording).X.tolist() == [632.665895]
+
+
+def test_names_from_files_are_harmless_in_csv():
+    import pandas as pd
+
+    table = pd.DataFrame({"N": [1.0], "run": ["=cmd|' /C calc'!A0"], "@x": ["+1"]})
+    meanings = {n: readers.Column("-", "") for n in table}
+    text = readers.Reading(table, meanings).csv()
+    assert text == "N,run,'@x\n1.0,'=cmd|' /C calc'!A0,'+1\n"
+
+
+def series(rho, random, n=900):
+    """Samples of mean 100 that follow one another with the correlation `rho`."""
+    noise, x = random.standard_normal(n), np.zeros(n)
+    for i in range(n):
+        x[i] = rho * x[i - 1] + noise[i]
+    return 100 + 5 * x * np.sqrt(1 - rho**2)
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.5])
+def test_steady_samples_are_kept_and_errors_of_their_mean_hold(rho):
+    random = np.random.default_rng(7)
+    held = 0
+    for _ in range(200):
+        X = series(rho, random)
+        part = steady.find(X)
+        assert part == (5, 897, False)
+        mean, error = part.mean(X)
+        held += abs(mean - 100) < 2.09 * error
+    assert 0.9 < held / 200 <= 1
+
+
+def test_warm_up_is_cut():
+    random = np.random.default_rng(8)
+    for _ in range(50):
+        X = series(0.5, random) * (1 - 0.3 * np.exp(-np.arange(900) / 60))
+        part = steady.find(X)
+        assert part.warm
+        assert 60 < part.first < 450
+        assert part.mean(X)[0] == pytest.approx(100, rel=0.01)
+
+
+@pytest.mark.parametrize("n", [0, 1, 3, 7, 10])
+def test_few_samples_have_a_mean_at_least(n):
+    X = np.full(n, 2.0)
+    mean, error = steady.find(X).mean(X)
+    assert (mean == 2 if n else np.isnan(mean)) and (np.isnan(error) or error == 0)
+
+
+def nummodel(*arguments, **options):
+    """The command line in a process of its own."""
+    command = [sys.executable, "-m", "nummodel", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, **options)
+
+
+#: A load generator: prints what sysbench does, of a system whose throughput has a ceiling.
+FAKE = """import sys, time
+n = int(sys.argv[1]); time.sleep(float(sys.argv[2])); X = min(100 * n, 300)
+print(f"sysbench 1.0.20\\nNumber of threads: {n}\\n    transactions: 10 ({X} per sec.)")
+print(f"    total time: 1.0s\\n    total number of events: 10\\n  avg: {1000 * n / X}")
+"""
+
+
+def test_a_command_is_measured_and_goes_on_where_it_stopped(tmp_path):
+    tool, out = tmp_path / "tool.py", tmp_path / "out"
+    tool.write_text(FAKE)
+    command = ["measure", "--at", "1,2,4,8", "--repeat", 2, "--output", out, "--"]
+    command += [sys.executable, tool, "{N}", "0.1"]
+    first = nummodel(*command)
+    assert first.returncode == 0, first.stderr
+    table = folder.read(out).table
+    assert sorted(table["N"]) == [1, 1, 2, 2, 4, 4, 8, 8]
+    assert table["X"].tolist() == [min(100 * n, 300) for n in table["N"]]
+    (out / "4-r2.command.txt").unlink()
+    assert "7 of 8 runs are there already" in nummodel(*command).stderr
+
+
+def test_an_interrupt_ends_the_command_with_its_children(tmp_path):
+    out, alive = tmp_path / "out", tmp_path / "alive"
+    child = f"import time\\nwhile True:\\n open({str(alive)!r}, 'w').close(); time.sleep(0.05)"
+    tool = tmp_path / "tool.py"
+    tool.write_text(
+        f"import subprocess, sys, time\n"
+        f"subprocess.Popen([sys.executable, '-c', \"{child}\"]); time.sleep(600)  # {{N}}\n"
+    )
+    command = [sys.executable, "-m", "nummodel", "measure", "--at", "1", "--output", str(out), "--"]
+    process = subprocess.Popen([*command, sys.executable, str(tool), "{N}"])
+    end = time.monotonic() + 60
+    while not alive.exists() and time.monotonic() < end:
+        time.sleep(0.05)
+    os.kill(process.pid, signal.SIGINT)
+    assert process.wait(30) == 130
+    alive.unlink()
+    time.sleep(0.5)
+    assert not alive.exists()
+    assert not list(out.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--at", "1,2", "--", "true"], "no {N} in the command"),
+        (["--at", "1,1", "--", "echo", "{N}"], "--at 1,1"),
+        (["--at", "0", "--", "echo", "{N}"], "--at 0"),
+        (["--at", "1", "--", "/no/such", "{N}"], "no such program"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused(arguments, message, tmp_path):
+    result = nummodel("measure", *arguments, cwd=tmp_path)
+    assert result.returncode == 2
+    assert message in result.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_runs_that_fail_are_told_and_given_up(tmp_path):
+    command = ["measure", "--at", "1,2,4,8", "--output", "out", "--", sys.executable, "-c"]
+    result = nummodel(*command, "raise SystemExit('no database {N}')", cwd=tmp_path)
+    assert result.returncode == 1
+    assert result.stderr.count("no database") == 3
+    assert "the rest is not tried" in result.stderr
