@@ -17,11 +17,12 @@ INSTALL = $(BIN)/uv pip install --quiet --python $(BIN)/python $(VERSIONS)
 # A process that has finished its tests takes over tests from another process. If a process dies,
 # the run ends: xdist would replace the process, and then wait for ever.
 PARALLEL = --numprocesses $(JOBS) --dist worksteal --max-worker-restart 0
+TOOLS := postgresql mariadb-server nginx-light wrk sysbench sysstat procps linux-perf
 UV := uv==0.13.9
 # Go builds actionlint from source; the pip package of this name would download a binary.
 ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 
-.PHONY: help report test lab lint lint-workflows anywhere oldest newest lock wheel test-ui fuzz bench batch coverage adequacy systems mutations whole simulate attack faults networks picture clean
+.PHONY: help report test lab lint lint-workflows anywhere oldest newest lock wheel test-ui fuzz bench batch coverage adequacy systems mutations tools whole simulate attack faults networks picture clean
 
 help:  ## print this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 24
@@ -84,6 +85,10 @@ systems: $(VENV)/test  ## forecast 300 simulated closed systems (SEED=2026, an h
 
 mutations: $(VENV)/test  ## read 100,000 damaged outputs of measuring tools (SEED=2026, 5 minutes)
 	@$(BIN)/python benchmarks/mutations.py --seed $(SEED) --jobs $(JOBS)
+
+tools: $(VENV)/test  ## read what Debian's servers and tools print here (installs PostgreSQL, MariaDB, ...)
+	@apt-get update -q && apt-get install -qy --no-install-recommends $(TOOLS)
+	@$(BIN)/python -m pytest $(PARALLEL) tests/records
 
 whole: $(VENV)/run  ## measure PostgreSQL under pgbench, and write docs/whole.md (installs Debian's)
 	@test -d /usr/lib/postgresql || { apt-get update -q && apt-get install -qy postgresql procps sysstat; }

@@ -80,7 +80,7 @@ def imported(folder):
 @pytest.mark.parametrize(
     "folder, extras",
     [
-        ("nummodel", ["notebooks"]),
+        ("nummodel", ["notebooks", "excel"]),
         ("notebooks", ["notebooks"]),
         ("benchmarks", ["notebooks", "test"]),
         ("tests", ["notebooks", "test", "ui"]),

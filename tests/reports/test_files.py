@@ -110,7 +110,9 @@ def test_a_table_that_does_not_exist_costs_no_index(tmp_path, declared):
     for known in (str(mine), "zvm-scaling"):
         report.make(runs.plan([str(path)], [f"{name}={known}"]), tmp_path / out, jobs=1)
     before = {p: p.read_bytes() for p in (tmp_path / out).iterdir()}
-    for unknown in ("nope.csv", "", str(tmp_path)):
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    for unknown in ("nope.csv", "", str(empty)):
         planned = runs.plan([str(path)], [f"{name}={unknown}"])
         with pytest.raises(InputError, match=f"parameter {name} is .*, expected an existing file"):
             report.make(planned, tmp_path / out, jobs=1)
