@@ -18,10 +18,12 @@ MOST = 10_000
 #: Words in a file's name that name a tool, or the kind of its output.
 TOOLS = (
     "sysbench pgbench wrk wrk2 k6 mpstat sar iostat vmstat sysstat cpu disk load summary out "
-    "command output log txt json csv result results progress"
+    "stdout stderr x command output log txt json csv result results progress"
 ).split()
 #: How files of runs end that `measure` did not finish.
 UNFINISHED = (".part", ".failed")
+#: The name of a tool with a number, as in vmstat8.
+NUMBERED = re.compile(f"^({'|'.join(TOOLS)})([0-9]+)$", re.IGNORECASE)
 #: A word in a file's name that numbers the repeats of one load.
 REPEAT = re.compile(r"(^|[._\- ]+)(repeat|rep|run|iteration|iter|trial|r)[._\- ]?\d+", re.I)
 #: Columns of samples that are no measurements.
@@ -149,15 +151,15 @@ def _key(path: Path, pattern: str) -> tuple | None:
     the words that name a tool. None if the pattern does not match.
     """
     if pattern:
-        found = _compiled(pattern).fullmatch(path.name)
+        found = _compiled(pattern).fullmatch(str(path) if "/" in pattern else path.name)
         if not found:
             return None
         told = {n: float(v) if n == "N" else v for n, v in found.groupdict().items()}
         told.pop("tool", None)
-        place = {"folder": str(path.parent)} if path.parent != Path() else {}
+        place = {"folder": str(path.parent)} if path.parent != Path() and "/" not in pattern else {}
         return tuple((place | told).items())
     words = re.split(r"([._\- ]+)", path.name)
-    kept = [w for w in words if w.lower() not in TOOLS]
+    kept = [NUMBERED.sub(r"\2", w) if w.lower() not in TOOLS else "" for w in words]
     name = re.sub(r"([._\- ])[._\- ]+", r"\1", "".join(kept)).strip("._- ")
     return (("run", str(path.parent / name) if name else str(path.parent)),)
 
@@ -196,9 +198,14 @@ def _rows(outputs: list[Output]) -> list["Row"]:
     main = next((o for o in loads if "N" in o.reading.table), None)
     if not main:
         lonely = Row()
-        lonely.told = [(o.path.name, "left out: no load generator beside it") for o in outputs]
+        why = "left out: no load generator has a file of this name (--pattern says what names tell)"
+        lonely.told = [(o.path.name, why) for o in outputs]
         return [lonely]
     row = Row(main)
+    if not row.figures["X"] > 0:
+        row.figures = {}
+        row.say("left out: X is 0")
+        return [row]
     for output in outputs:
         if output is not main:
             (row.check if output in loads else row.watch)(output)
@@ -256,6 +263,8 @@ class Row:
     def check(self, output: Output) -> None:
         """Compare with what another output says of the same run."""
         X = float(output.reading.table["X"].iloc[0])
+        if "N" not in output.reading.table:
+            return  # the log of one thread
         if abs(X / self.figures["X"] - 1) > AGREE:
             self.say(f"X is {self.figures['X']:g}, and {X:g} in {output.path.name}")
 

@@ -183,7 +183,9 @@ def refuse_missing_files(runs: Iterable[Run]) -> None:
         for name in run.parameters.keys() & (tables | {"file"}):
             value = str(run.parameters[name])
             if value not in data.tables() and not _files(value):
-                expected = "an existing file or folder, or a table that `nummodel list tables` names"
+                expected = (
+                    "an existing file or folder, or a table that `nummodel list tables` names"
+                )
                 raise InputError(f"parameter {name} is {value!r}, expected {expected}")
 
 

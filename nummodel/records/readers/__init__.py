@@ -5,6 +5,8 @@ whether it is an output of its tool; and `parse(text)`, which gives a `Reading` 
 `Malformed` with the line that is wrong.
 """
 
+import re
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
@@ -14,6 +16,21 @@ from nummodel.errors import InputError
 from nummodel.records.readers._reading import Column, Malformed, Reading, is_workbook, text_of
 
 __all__ = ["Column", "Reading", "names", "read", "reader", "recognised"]
+
+
+#: Lines that a shell puts around an output: prompts, nohup, and the times of `time`.
+STRAY = re.compile(
+    r"^(?:\$ .*|\S{1,40}@\S{1,80}[$#] .*|nohup: .*|(?:real|user|sys)\s+[0-9]+m[0-9.,]+s)$",
+    re.MULTILINE,
+)
+#: Outputs that are not read, and what to do instead.
+HINTS = {
+    r"\A[0-9]+ [0-9]+ [0-9]+ [0-9]+ [0-9]{9,}": "a log of single transactions of pgbench, expected "
+    "one with --aggregate-interval=1",
+    r"^ +(http_reqs|iterations)\.*: [0-9]": "the screen of k6, expected a file of --summary-export",
+    r'\A\{"type":"Metric"': "every event of k6, expected a file of --summary-export",
+    r"^disk-? ?-*reads-*|\d+ K total memory": "vmstat -d or -s, expected vmstat 1",
+}
 
 
 def names() -> list[str]:
@@ -46,12 +63,18 @@ def recognised(text: str) -> list[str]:
 
 def parsed(text: str, path: str | Path, format: str | None = None) -> tuple[str, Reading]:
     """As `read`, of a text that was in the file."""
+    strays, text = len(STRAY.findall(text)), STRAY.sub("", text)
     special = [format] if format else recognised(text)
     if len(special) != 1:
+        for known, instead in HINTS.items():
+            if not special and re.search(known, text[:20000], re.MULTILINE):
+                raise InputError(f"{path}: {instead}")
         tried = f"tried: {', '.join(names())}"
         what = f"may be of {' or '.join(special)}" if special else "the output of no known tool"
         raise InputError(f"{path}: {what}, expected one that --format names ({tried})")
     try:
-        return special[0], reader(special[0]).parse(text)
+        reading = reader(special[0]).parse(text)
+        more = (f"{strays} lines of a shell are left out",) * bool(strays)
+        return special[0], replace(reading, left_out=(*reading.left_out, *more))
     except Malformed as error:
         raise error.at(path, special[0]) from None

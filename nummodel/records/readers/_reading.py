@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 #: Bytes of a file, at most. An hour of samples of fifty disks, one a second, has 40 million.
 LARGEST = 64 * 2**20
+#: What a formula of a spreadsheet may begin with.
+FORMULAS = ("=", "+", "-", "@", "|", "\t", "\r", "\n")
 #: Colours and other instructions to a terminal.
 ESCAPES = re.compile(r"\x1b(\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)|[@-Z\\-_])")
 
@@ -71,8 +73,8 @@ class Reading:
         """The table as CSV. A text that a spreadsheet would take for a formula gets a quote."""
 
         def harmless(value: Any) -> Any:
-            formula = isinstance(value, str) and value.lstrip()[:1] in ("=", "+", "-", "@", "|")
-            return f"'{value}" if formula or str(value)[:1] in "\t\r" else value
+            risky = isinstance(value, str) and value.strip(" ").startswith(FORMULAS)
+            return f"'{value}" if risky else value
 
         text = self.table.select_dtypes(exclude="number").map(harmless)
         names = [harmless(n) for n in self.table]

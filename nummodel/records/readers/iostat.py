@@ -1,8 +1,7 @@
-"""Outputs of `iostat` of sysstat 8 to 12, as text or JSON: shares of processor time, and for each
-device what -x says. The output with -h is not read.
+"""iostat of sysstat 8 to 12: processors, and devices with -x, as text or JSON.
 
-The first report is the average since boot, unless -y was given. The output does not say whether it
-was, so the first report is left out wherever there are more.
+The output with -h is not read. The first report is the average since boot, unless -y was given. The
+output does not say whether it was, so the first report is left out wherever there are more.
 """
 
 import re

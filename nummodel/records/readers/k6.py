@@ -43,7 +43,7 @@ def parse(text: str) -> Reading:
         raise Malformed(0, "expected an object with metrics, as k6 writes it") from None
     work = "http_reqs" if "http_reqs" in found else "iterations"
     times = found.get("http_req_duration" if work == "http_reqs" else "iteration_duration", {})
-    users = found.get("vus_max", found.get("vus", {}))
+    users = found.get("vus", found.get("vus_max", {}))
     row = {
         "N": users.get("max", users.get("value")),
         "X": found.get(work, {}).get("rate"),
@@ -57,10 +57,10 @@ def parse(text: str) -> Reading:
     }
     late = {f"R_p{n[2:-1]}": _ms(v) for n, v in times.items() if re.fullmatch(r"p\([0-9.]+\)", n)}
     known: dict[str, float] = {n: v for n, v in (row | late).items() if v is not None}
-    if "X" not in known or "N" not in known:
-        raise Malformed(
-            0, "no rate of http_reqs or iterations, or no vus, expected a summary of k6"
-        )
+    if not known.get("N"):
+        raise Malformed(0, "no vus, or none of them, expected a run of some seconds with users")
+    if "X" not in known:
+        raise Malformed(0, "no rate of http_reqs or iterations, expected a summary of k6")
     columns = {n: OWN[n] if n in OWN else column(n) for n in known}
     return Reading(pd.DataFrame([known]), columns, tuple(_odd(known, found, work)))
 
@@ -88,7 +88,9 @@ def _odd(row: dict[str, float], found: dict[str, dict[str, float]], work: str) -
     if work == "iterations":
         told.append("X counts runs of the script, as there are no HTTP requests")
     users = found.get("vus", {})
-    if users.get("min", row["N"]) < row["N"]:
+    if found.get("dropped_iterations", {}).get("count"):
+        told.append("iterations came at a rate that was given, so N is no load")
+    elif users.get("min", row["N"]) < row["N"]:
         fewest = f"between {users['min']:g} and {row['N']:g}"
         told.append(f"the number of users was {fewest}: a ramp is no measurement at one load")
     if row.get("failed"):

@@ -11,12 +11,14 @@ from nummodel.records.readers._reading import Column, Malformed, Reading, column
 HEAD = re.compile(r"transaction type: ")
 BEGINS = re.compile(r"pgbench \([0-9]|starting vacuum\.\.\.")
 PROGRESS = re.compile(
-    r"progress: ([0-9.]+) s, ([0-9.]+) tps, lat ([0-9.]+) ms stddev ([0-9.]+)(?:, ([0-9]+) failed)?"
+    r"progress: ([0-9.]+) s, ([0-9.]+) tps, lat (?:([0-9.]+)|-?nan) ms stddev (?:([0-9.]+)|-?nan)"
+    r"(?:, ([0-9]+) failed)?"
 )
 #: Lines of the summary: what they tell, and the power of ten of its unit.
 SUMMARY = (
     ("N", 0, re.compile(r"number of clients: (\S+)")),
     ("X", 0, re.compile(r"tps = (\S+) \((?:without initial|excluding)")),
+    ("with", 0, re.compile(r"tps = (\S+) \(including reconnection")),
     ("R", -3, re.compile(r"latency average[:=]? =? ?([0-9.]+) ms")),
     ("R_sd", -3, re.compile(r"latency stddev[:=]? =? ?([0-9.]+) ms")),
     ("events", 0, re.compile(r"number of transactions actually processed: ([0-9]+)")),
@@ -90,7 +92,9 @@ def _run(lines: list[tuple[int, str]]) -> tuple[dict[str, Any], list[dict], list
         if found := PROGRESS.match(text):
             powers = zip(("t", "X", "R", "R_sd", "failed"), (0, 0, -3, -3, 0), strict=True)
             cells = zip(powers, found.groups(), strict=True)
-            reports.append({n: scaled(v, p, line, n) for (n, p), v in cells if v is not None})
+            report = {n: scaled(v, p, line, n) for (n, p), v in cells if v is not None}
+            idle = report["X"] == 0  # then a latency of 0.000 is printed, and is none
+            reports.append({n: v for n, v in report.items() if not (idle and n in ("R", "R_sd"))})
         elif text.startswith(("pgbench: error", "Run was aborted")):
             told.append(f"line {line} says: {text[:200]}")
         elif text.startswith(("statement latencies", "SQL script 1:")):
@@ -101,10 +105,15 @@ def _run(lines: list[tuple[int, str]]) -> tuple[dict[str, Any], list[dict], list
                 if (found := pattern.match(text)) and name not in row:
                     row[name] = scaled(found[1], power, line, name)
                     break
+    if "with" in row:
+        row["X"] = row.pop("with")
+        told.append("each transaction made a connection of its own, which X and R count")
     if missing := [n for n in ("N", "X") if n not in row]:
         what = {"N": "number of clients", "X": "tps without the time to connect"}[missing[0]]
         why = told[-1] if told else "the output was cut, or the run failed"
         raise Malformed(lines[-1][0], f"no {what} of the run from line {lines[0][0]} on: {why}")
+    if row["N"] < 1:
+        raise Malformed(lines[0][0], "the run has no clients, expected one at least")
     if "lag" in row:
         told.append("transactions came at a rate that was given, so N is no load")
     elif row.get("R") and abs(row["X"] * row["R"] / row["N"] - 1) > 0.05:
@@ -115,11 +124,13 @@ def _run(lines: list[tuple[int, str]]) -> tuple[dict[str, Any], list[dict], list
 
 
 def _log(text: str) -> Reading:
-    """Samples of an aggregate log: the last line is left out, as its interval may be shorter."""
+    """Samples of an aggregate log, without the first and the last, whose time may be shorter."""
     import pandas as pd
 
     rows = []
-    for line, cells in enumerate(map(str.split, text.rstrip("\n").split("\n")), 1):
+    for line, cells in enumerate(map(str.split, text.split("\n")), 1):
+        if not cells:
+            continue
         if len(cells) < len(LOG) or not all(cell.isdigit() and cell.isascii() for cell in cells):
             raise Malformed(line, "expected whole numbers: a time, transactions, sums of latencies")
         rows.append([float(cell[:30]) for cell in cells[: len(LOG)]])
@@ -127,15 +138,22 @@ def _log(text: str) -> Reading:
     if len(steps) != 1 or min(steps) <= 0:
         raise Malformed(1, "expected intervals of the same length, two at least")
     every = steps.pop()
+    inside = rows[1:-1]
+    if not any(row[1] for row in inside):
+        raise Malformed(1, "no transactions in any whole interval, expected three intervals")
     samples = [
-        {"t": row[0] - rows[0][0] + every, "X": row[1] / every, "R": row[2] / row[1] / 1e6}
-        for row in rows[:-1]
-        if row[1]
+        {
+            "t": row[0] - rows[0][0] + every,
+            "X": row[1] / every,
+            "R": row[2] / row[1] / 1e6 if row[1] else None,
+        }
+        for row in inside
     ]
-    if not samples:
-        raise Malformed(1, "no transactions in any interval")
-    series = pd.DataFrame(samples)
-    events = series.X * every
-    whole = {"X": series.X.mean(), "R": (series.R * events).sum() / events.sum()}
-    told = ("a log does not say how many clients there were", "the last interval is left out")
+    series = pd.DataFrame(samples).astype(float)
+    events, times = (sum(row[i] for row in inside) for i in (1, 2))
+    whole = {"X": events / every / len(inside), "R": times / events / 1e6}
+    told = (
+        "a log is that of one thread of pgbench, and does not say how many clients there were",
+        "the first and the last interval are left out",
+    )
     return Reading(pd.DataFrame([whole]), {n: column(n) for n in series}, told, series)

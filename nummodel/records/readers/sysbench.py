@@ -1,4 +1,4 @@
-"""sysbench 0.4 to 1.0: the summary of each run, and its intermediate reports."""
+"""sysbench 0.4 to 1.1: the summary of each run, and its intermediate reports."""
 
 import re
 from typing import Any
@@ -9,7 +9,7 @@ from nummodel.records.readers._reading import Column, Malformed, Reading, column
 BEGINS = re.compile(r"sysbench [0-9]")
 #: An intermediate report of a database test; that of version 0.5 calls its columns otherwise.
 REPORT = re.compile(
-    r"\[ *([0-9.]+)s ?\] *(?:thds|threads): ([0-9]+),? tps: ([0-9.]+),?(?: qps: ([0-9.]+))?"
+    r"\[ *([0-9.]+)s ?\] *(?:thds|threads): ([0-9]+),? (?:tps|eps): ([0-9.]+),?(?: qps: ([0-9.]+))?"
 )
 LATE = re.compile(r"lat \(ms, ?([0-9.]+)%\): ([0-9.]+)|response time: ([0-9.]+)ms \(([0-9.]+)%\)")
 #: Lines of the summary: what they tell, and the power of ten of its unit.
@@ -17,6 +17,8 @@ SUMMARY = (
     ("N", 0, re.compile(r"Number of threads: (\S+)")),
     ("X", 0, re.compile(r" *transactions: .*\(([^ ()]+) per sec\.\)")),
     ("X", 0, re.compile(r" *events per second: *(\S+)")),
+    ("X", 0, re.compile(r" *events/s \(eps\): *(\S+)")),
+    ("X", 0, re.compile(r" *([0-9.]+) +Requests/sec executed")),
     (
         "X",
         0,
@@ -24,9 +26,9 @@ SUMMARY = (
     ),
     ("queries", 0, re.compile(r" *(?:queries|read/write requests): .*\(([^ ()]+) per sec\.\)")),
     ("errors", 0, re.compile(r" *ignored errors: .*\(([^ ()]+) per sec\.\)")),
-    ("reads", 0, re.compile(r" *reads/s: *(\S+)")),
-    ("writes", 0, re.compile(r" *writes/s: *(\S+)")),
-    ("time", 0, re.compile(r" *total time: *([0-9.]+)s")),
+    ("reads", 0, re.compile(r" *(?:reads/s:|read: IOPS=) *([0-9.]+)")),
+    ("writes", 0, re.compile(r" *(?:writes/s:|write: IOPS=) *([0-9.]+)")),
+    ("time", 0, re.compile(r" *(?:total time|time elapsed): *([0-9.]+)s")),
     ("events", 0, re.compile(r" *total number of events: *(\S+)")),
     ("R_min", -3, re.compile(r" *min: *([0-9.]+)(?:ms)?$")),
     ("R", -3, re.compile(r" *avg: *([0-9.]+)(?:ms)?$")),
@@ -58,7 +60,7 @@ def parse(text: str) -> Reading:
     import pandas as pd
 
     rows, samples, told = [], [], []
-    for run, lines in enumerate(parts(text, BEGINS), 1):
+    for run, lines in enumerate(_runs(text), 1):
         row, reports, more = _run(lines)
         rows.append(row)
         samples += [{"run": run, **report} for report in reports]
@@ -70,14 +72,22 @@ def parse(text: str) -> Reading:
     return Reading(table, columns, tuple(told), pd.DataFrame(samples) if samples else None)
 
 
+def _runs(text: str) -> list[list[tuple[int, str]]]:
+    """The parts of a text that are runs: to prepare a test and to clean up after it is none."""
+    every = [*parts(text, BEGINS)]
+    runs = [p for p in every if any(line.startswith(("Number of", "FATAL")) for _, line in p)]
+    return runs or every
+
+
 def _run(lines: list[tuple[int, str]]) -> tuple[dict[str, Any], list[dict], list[str]]:
     """The summary of a run, its reports, and what is odd."""
     row: dict[str, Any] = {}
-    reports, told, histogram = [], [], 0
+    reports, told, histogram, odd = [], [], 0, 0
     for line, text in lines:
         if text.startswith("["):
             if report := _report(line, text):
                 reports.append(report)
+            odd += not report
             continue
         if failed := FAILED.match(text):
             told.append(f"line {line} says {failed[1]}: {failed[2][:200]}")
@@ -87,7 +97,7 @@ def _run(lines: list[tuple[int, str]]) -> tuple[dict[str, Any], list[dict], list
         if found := PERCENTILE.match(text):
             row[f"R_p{found[1]}"] = scaled(found[2], -3, line, "percentile")
         for name, power, pattern in SUMMARY:
-            if (found := pattern.match(text)) and name not in row:
+            if found := pattern.match(text):  # the last, as checkpoints come before the end
                 row[name] = scaled(found[1], power, line, name)
                 break
     first, last = lines[0][0], lines[-1][0]
@@ -95,6 +105,10 @@ def _run(lines: list[tuple[int, str]]) -> tuple[dict[str, Any], list[dict], list
         why = told[-1] if told else "the output was cut, or the run failed"
         names = {"N": "number of threads", "time": "total time", "events": "number of events"}
         raise Malformed(last, f"no {names[missing[0]]} of the run from line {first} on: {why}")
+    if row["N"] < 1:
+        raise Malformed(first, "the run has no threads, expected one at least")
+    if odd:
+        told.append("reports that have no throughput are left out")
     if histogram:
         told.append("the histogram of response times is left out")
     return _completed(row, told), reports, told

@@ -1,5 +1,6 @@
-"""Outputs of `mpstat` and `sar -u` of sysstat 10 to 12, also with -P ALL, as text or JSON, and
-`sadf -j -- -u`. Sections about other things than processor time are left out.
+"""mpstat and sar -u of sysstat 10 to 12, also with -P ALL, as text or JSON, and sadf -j.
+
+Sections about other things than processor time are left out.
 """
 
 import re
@@ -77,9 +78,9 @@ def _timed(line: str, where: int) -> tuple[int, list[str]]:
     if clock := CLOCK.match(line):
         mark, cells = second(clock[0], where), line[clock.end() :].split()
     else:
-        first, *cells = line.split()
+        first, *cells = line.replace(" :", ":", 1).split()
         mark = AVERAGE
-        if first not in ("Average:", "Summary:"):
+        if not re.fullmatch(r"[^\W\d_]{2,20}\.? ?:", first):  # Average: or Durchschn.: by language
             raise Malformed(where, f"{first[:40]!r} begins no line of mpstat or sar")
     if not cells:
         raise Malformed(where, "a time only, expected a processor and its shares")

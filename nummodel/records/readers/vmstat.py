@@ -1,4 +1,4 @@
-"""The output of `vmstat delay [count]` of procps 3 and 4 for Linux, with -w, -t, -n, -S, -a or -y.
+"""vmstat of procps 3 and 4 with a delay, also with -w, -t, -n, -S, -a or -y.
 
 The first row is the average since boot, unless -y was given. The output does not say whether it
 was, so the first row is left out wherever there are more. The other modes (-d, -D, -f, -m, -p and

@@ -8,7 +8,7 @@ from nummodel.records.readers._reading import Column, Malformed, Reading, column
 
 BEGINS = re.compile(r"Running .{1,40} test @ ")
 LOAD = re.compile(r" +([0-9]+) threads? and ([0-9]+) connections?$")
-LATENCY = re.compile(r" +Latency +(\S+) +(\S+) +(\S+) ")
+LATENCY = re.compile(r" +Latency +(-?nan\S*|[0-9]\S*) +(\S+) +(\S+) ")
 PERCENTILE = re.compile(r" +([0-9.]+)% +([0-9.]+[a-zµμ]+)$")
 EVENTS = re.compile(r" +([0-9]+) requests in (\S+), ")
 RATE = re.compile(r"Requests/sec: +(\S+)$")
@@ -56,7 +56,8 @@ def _run(lines: list[tuple[int, str]]) -> tuple[dict[str, Any], list[str]]:
             row["N"], row["threads"] = float(found[2]), float(found[1])
         elif found := LATENCY.match(text):
             for name, cell in zip(("R", "R_sd", "R_max"), found.groups(), strict=True):
-                row[name] = seconds(cell, line, "latency")
+                if "nan" not in cell:  # wrk2 has no mean of a run that it could not calibrate
+                    row[name] = seconds(cell, line, "latency")
         elif (found := PERCENTILE.match(text)) and not spectrum:
             row[f"R_p{_short(found[1])}"] = seconds(found[2], line, "percentile")
         elif found := EVENTS.match(text):
@@ -72,12 +73,17 @@ def _run(lines: list[tuple[int, str]]) -> tuple[dict[str, Any], list[str]]:
         what = {"N": "number of connections", "X": "Requests/sec"}[missing[0]]
         first = lines[0][0]
         raise Malformed(lines[-1][0], f"no {what} of the run from line {first} on: it was cut")
+    if row["N"] < 1:
+        raise Malformed(lines[0][0], "the run has no connections, expected one at least")
     if spectrum:
         told.append("the detailed percentiles are left out")
     if rated:
         told.append("requests came at a rate that was given (wrk2), so N is no load")
     elif row.get("R") and abs(row["X"] * row["R"] / row["N"] - 1) > 0.2:
-        told.append(f"X R = {row['X'] * row['R']:.3g} requests, and {row['N']:g} connections")
+        told.append(
+            f"X R = {row['X'] * row['R']:.3g} requests are under way, and there are {row['N']:g} "
+            "connections: requests may have come at a rate (wrk2), or latencies are corrected"
+        )
     return {n: row[n] for n in ("N", "X", "R") if n in row} | row, told
 
 

@@ -123,7 +123,7 @@ tps = 954.001234 (excluding connections establishing)
 def test_an_aggregate_log_has_an_interval_a_line(name):
     path = RECORDINGS / f"pgbench-15-{name}.log"
     samples = readers.read(path)[1].samples
-    lines = np.loadtxt(path)[:-1]
+    lines = np.loadtxt(path)[1:-1]
     assert samples["X"].to_numpy() == pytest.approx(lines[:, 1])
     assert samples["R"].to_numpy() == pytest.approx(lines[:, 2] / lines[:, 1] / 1e6)
 
@@ -199,6 +199,8 @@ def test_line_ends_colours_and_byte_order_make_no_difference(path, tmp_path):
         (b"caf\xe9\n", "no text in UTF-8"),
         (b"hello world\n", "the output of no known tool"),
         (b"sysbench 1.0.20\nFATAL: no such test\n", "FATAL: no such test"),
+        (b"0 1 2345 0 1795419664 778\n", "a log of single transactions"),
+        (b'{"type":"Metric","data":{}}\n', "expected a file of --summary-export"),
         (b"pgbench (15.1)\npgbench: error: no database\n", "no database"),
     ],
 )
@@ -208,6 +210,50 @@ def test_what_is_no_output_is_refused_in_one_line(raw, message, tmp_path):
     with pytest.raises(InputError, match=re.escape(message)) as error:
         readers.read(path)
     assert "\n" not in str(error.value)
+
+
+def test_checkpoints_and_other_parts_are_not_the_run():
+    """The end of a run counts, and what prepares the test and cleans up is no run."""
+    text = (RECORDINGS / "sysbench-1.0.20-cpu.txt").read_text()
+    early = re.sub("4621.15|9249|0.43", "1", text.split("CPU speed:")[1])
+    other = "sysbench 1.0.20 (using LuaJIT)\n\nDropping table 'sbtest1'...\n"
+    whole = other + text.replace("CPU speed:", f"CPU speed:{early}\nCPU speed:") + other
+    assert one(whole) == one(text)
+
+
+def test_seconds_without_a_transaction_have_no_response_time():
+    text = (RECORDINGS / "pgbench-15-P.txt").read_text()
+    still = re.sub("110.0 tps, lat 39.598 ms stddev 40.547", "0.0 tps, lat {} ms stddev {}", text)
+    for nothing in ("0.000", "-nan"):
+        samples = readers.parsed(still.replace("{}", nothing), "file")[1].samples
+        assert samples["X"].tolist()[2] == 0
+        assert np.isnan(samples["R"][2]) and np.isfinite(samples["R"].drop(2)).all()
+    log = (RECORDINGS / "pgbench-15-aggregate.log").read_text()
+    log = log.replace(" 1890 2995360 6243367748 632 12806 ", " 0 0 0 0 0 ")
+    reading = readers.parsed(log, "file")[1]
+    assert reading.samples["X"].tolist() == [0, 1984]
+    assert reading.table["X"].tolist() == [992]
+
+
+def test_lines_of_a_shell_are_left_out():
+    text = (RECORDINGS / "pgbench-15-P.txt").read_text()
+    around = f"nohup: ignoring input\n$ pgbench -c 4 bench\n{text}\nreal\t0m5.02s\n"
+    reading = readers.parsed(around, "file")[1]
+    assert reading.table.equals(readers.parsed(text, "file")[1].table)
+    assert "3 lines of a shell are left out" in reading.left_out
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("events per second:  4621.15", "events/s (eps):   4621.1500"),
+        ("total time:                          2.0006s", "time elapsed:   2.0006s"),
+    ],
+)
+def test_sysbench_1_1_calls_its_figures_otherwise(old, new):
+    """By hand: no recording of that version was at hand."""
+    text = (RECORDINGS / "sysbench-1.0.20-cpu.txt").read_text()
+    assert one(text.replace(old, new)) == one(text)
 
 
 @pytest.mark.skipif(not shutil.which("sysbench"), reason="needs sysbench")
