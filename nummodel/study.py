@@ -34,6 +34,8 @@ from nummodel.records.readers.table import is_number
 if TYPE_CHECKING:
     from nummodel.plot import Picture
 
+#: A curve is too high if it asks a station for more than all of its time, by this share.
+FULLER = 0.02
 COMPARISONS = {
     "<=": operator.le, ">=": operator.ge, "==": operator.eq, "<": operator.lt, ">": operator.gt,
 }  # fmt: skip
@@ -109,7 +111,25 @@ class Study:
         found = laws.cautions(self.fits, self.chosen, self.used.run) if self.chosen else []
         if laws.CLOSED in self.refused:
             found.append(f"a closed system was not fitted: {self.refused[laws.CLOSED]}")
-        return found
+        return [*found, *self._too_high()]
+
+    def _too_high(self) -> list[str]:
+        """Stations that would have to be more than fully in use at twice the last load."""
+        if not self.fit or self.chosen == laws.CLOSED:
+            return []
+        N, X, _, x, y, *_ = self.used
+        at_last, sentences = N == N.max(), []
+        then = float(self.fit.at([2 * N.max()])[0])
+        for name, share in self.used.others.items():
+            U = share[at_last].mean() if name.startswith("U_") else 0.0
+            most = X[at_last].mean() / U if 0 < U <= 1 + FULLER else np.inf
+            if then > most * (1 + FULLER):
+                sentences.append(
+                    f"{name} is {show(U, '%')} at {x} = {show(N.max())}: as long as each "
+                    f"transaction needs as much of it, {y} cannot exceed {show(most)}, which the "
+                    "curve does at twice the last load"
+                )
+        return sentences
 
     @cached_property
     def remarks(self) -> list[str]:

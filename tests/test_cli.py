@@ -1170,3 +1170,19 @@ def test_columns_that_the_user_names_may_look_odd(tmp_path, options, told):
     path = write(tmp_path, "\n".join(["threads,run,tps,p99_ms,stddev,w", *rows]))
     warned = [w for w in result("fit", path, *options)["warnings"] if "name" in w or "1/s^2" in w]
     assert [told in w for w in warned] == [True] * bool(told), warned
+
+
+def test_a_curve_that_asks_more_of_the_processors_than_they_have_is_told(tmp_path):
+    """By the utilisation law: at 90 % in use, X can grow by a ninth."""
+    rows = [(N, 100 * N / (1 + 0.05 * (N - 1))) for N in (1, 2, 3, 4, 6, 8)]
+    busy = 0.9 / rows[-1][1]
+    path = tmp_path / "points.csv"
+    lines = [f"{N},{X},{busy * X}" for N, X in rows]
+    path.write_text("\n".join(["N,X,U_cpu", *lines]) + "\n")
+    told = " ".join(nummodel("fit", path, "--law", "amdahl").stdout.split())
+    most = 100 * 8 / 1.35 / 0.9
+    assert "U_cpu is 90 % at N = 8: as long as each transaction needs as much of it, X " in told
+    assert f"cannot exceed {most:.1f}"[:20] in told
+    lines = [f"{N},{X},{0.5 * busy * X}" for N, X in rows]
+    path.write_text("\n".join(["N,X,U_cpu", *lines]) + "\n")
+    assert "cannot exceed" not in nummodel("fit", path, "--law", "amdahl").stdout
