@@ -8,14 +8,11 @@ from functools import cached_property
 from io import StringIO
 from typing import Any
 
+from nummodel.errors import cell
 from nummodel.records import claims
 from nummodel.reports.files import COLUMNS
 from nummodel.reports.notebook import summary
 from nummodel.reports.runs import Run
-
-#: What a spreadsheet takes for the beginning of a formula, also after what it cuts off.
-FORMULA = tuple("=+-@\t\n")
-
 
 #: Digits of a figure in the table. A search finds the same six or seven on any machine; claims.json
 #: has all that this machine has found.
@@ -143,12 +140,4 @@ def _cell(value: Any) -> Any:
     if isinstance(value, float):
         return float(f"{value:.{DIGITS}g}")
     text = " ".join(map(str, value)) if isinstance(value, list) else str(value)
-    text = re.sub("\r\n?", "\n", text)  # which csv.writer quotes in newer Pythons only
-    return f"'{text}" if text.startswith(FORMULA) and not _is_figures(text) else text
-
-
-def _is_figures(text: str) -> bool:
-    try:
-        return [float(word) for word in text.split()] != []
-    except ValueError:
-        return False
+    return cell(re.sub("\r\n?", "\n", text))  # which csv.writer quotes in newer Pythons only

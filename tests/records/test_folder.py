@@ -94,10 +94,10 @@ def test_a_folder_and_an_output_can_be_fitted():
 def test_names_from_files_are_harmless_in_csv():
     import pandas as pd
 
-    table = pd.DataFrame({"N": [1.0], "run": ["=cmd|' /C calc'!A0"], "@x": ["+1"], "mode": [""]})
+    table = pd.DataFrame({"N": [1.0], "run": ["=cmd|' /C calc'!A0"], "@x": ["+A1"], "mode": [""]})
     meanings = {n: readers.Column("-", "") for n in table}
     text = readers.Reading(table, meanings).csv()
-    assert text == "N,run,'@x,mode\n1.0,'=cmd|' /C calc'!A0,'+1,\n"
+    assert text == "N,run,'@x,mode\n1.0,'=cmd|' /C calc'!A0,'+A1,\n"
 
 
 def series(rho, random, n=900):

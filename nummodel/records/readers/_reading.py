@@ -7,15 +7,13 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nummodel.errors import InputError
+from nummodel.errors import InputError, cell
 
 if TYPE_CHECKING:
     import pandas as pd
 
 #: Bytes of a file, at most. An hour of samples of fifty disks, one a second, has 40 million.
 LARGEST = 64 * 2**20
-#: What a formula of a spreadsheet may begin with.
-FORMULAS = ("=", "+", "-", "@", "|", "\t", "\r", "\n")
 #: Colours and other instructions to a terminal.
 ESCAPES = re.compile(r"\x1b(\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)|[@-Z\\-_])")
 
@@ -71,13 +69,9 @@ class Reading:
 
     def csv(self) -> str:
         """The table as CSV. A text that a spreadsheet would take for a formula gets a quote."""
-
-        def harmless(value: Any) -> Any:
-            risky = isinstance(value, str) and value.strip(" ").startswith(FORMULAS)
-            return f"'{value}" if risky else value
-
-        text = self.table.select_dtypes(exclude="number").map(harmless)
-        names = [harmless(n) for n in self.table]
+        text = self.table.select_dtypes(exclude="number")
+        text = text.map(lambda value: cell(value) if isinstance(value, str) else value)
+        names = [cell(n) for n in self.table]
         return self.table.assign(**text).set_axis(names, axis=1).to_csv(index=False)
 
 

@@ -1,4 +1,7 @@
-"""k6 0.26 to 1: a summary in JSON, from --summary-export or handleSummary."""
+"""k6 0.26 to 1: a summary in JSON, from --summary-export or handleSummary.
+
+Admitted with recordings of one version, 0.57, in both forms.
+"""
 
 import json
 import re

@@ -1,4 +1,7 @@
-"""sysbench 0.4 to 1.1: the summary of each run, and its intermediate reports."""
+"""sysbench 0.4 to 1.1: the summary of each run, and its intermediate reports.
+
+Admitted with recordings of one version, 1.0.20; the others are read as they are documented.
+"""
 
 import re
 from typing import Any

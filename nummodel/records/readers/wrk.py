@@ -1,4 +1,7 @@
-"""wrk 4 and wrk2: the summary of each run."""
+"""wrk 4 and wrk2: the summary of each run.
+
+Admitted with recordings of one version, wrk 4.1.0; wrk2 is read as it is documented.
+"""
 
 import re
 from typing import Any
