@@ -2,6 +2,7 @@
 
 The output with -h is not read. The first report is the average since boot, unless -y was given. The
 output does not say whether it was, so the first report is left out wherever there are more.
+Admitted with recordings of 12.6; older layouts are by hand.
 """
 
 import re

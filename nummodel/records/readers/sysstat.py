@@ -1,6 +1,7 @@
 """mpstat and sar -u of sysstat 10 to 12, also with -P ALL, as text or JSON, and sadf -j.
 
-Sections about other things than processor time are left out.
+Sections about other things than processor time are left out. Admitted with recordings of 12.6 and
+two excerpts of the authors' tests; older layouts are by hand.
 """
 
 import re

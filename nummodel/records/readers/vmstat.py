@@ -2,7 +2,7 @@
 
 The first row is the average since boot, unless -y was given. The output does not say whether it
 was, so the first row is left out wherever there are more. The other modes (-d, -D, -f, -m, -p and
--s) are not read.
+-s) are not read. Admitted with recordings of procps 4; layouts of procps 3 are by hand.
 """
 
 import re
