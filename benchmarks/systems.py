@@ -160,8 +160,8 @@ def main(draws: int, forecasts: int, seed: int, jobs: int, output: str) -> None:
     lines = [
         "# Forecasts of closed systems",
         "",
-        f"{draws} systems drawn at random (seed {seed}), {date.today()}, by `make systems`. No "
-        "such system has a peak. The law that `nummodel fit` chooses from loads and throughputs "
+        f"`make systems` drew {draws} systems at random on {date.today()} (seed {seed}). None of "
+        "these systems has a peak. The law that `nummodel fit` chooses from loads and throughputs "
         f"claims one for {peaks} of the {draws}, {100 * peaks / draws:.1f} %.",
         "",
         f"Forecasts of the first {min(draws, forecasts)} of these systems: errors are those of X, "

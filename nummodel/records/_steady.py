@@ -9,8 +9,8 @@ import numpy as np
 FIRST, LAST, LONG = 5, 3, 50
 #: Batches of the rest, and samples of which batches can be made.
 BATCHES, FEWEST = 20, 8
-#: Warm-up is cut if what it changes in the mean is as many standard errors.
-CLEAR = 5.0
+#: Warm-up is cut if chance makes such a difference of means with this probability, by Student's t.
+CHANCE = 1e-4
 
 
 class Steady(NamedTuple):
@@ -43,6 +43,8 @@ def find(values: np.ndarray) -> Steady:
     beginning whose removal makes the standard error of the mean least (White 1997), if the mean
     over it differs clearly from that of the rest.
     """
+    from scipy.special import stdtrit
+
     values = np.asarray(values, dtype=float)
     n = len(values)
     first, end = min(FIRST, n * FIRST // LONG), n - min(LAST, n * LAST // LONG)
@@ -55,8 +57,10 @@ def find(values: np.ndarray) -> Steady:
     cut = min(cuts, key=lambda d: means[d:].var() / len(means[d:]))
     rest = some[cut * size :]
     error = np.std(_batches(rest), ddof=1)
-    share = np.sqrt(len(_batches(rest)) * min(cut * size / len(rest), 1)) or 1.0
-    if cut and abs(some[: cut * size].mean() - rest.mean()) > CLEAR * error / share:
+    count = len(_batches(rest))
+    share = np.sqrt(count * min(cut * size / len(rest), 1)) or 1.0
+    clear = stdtrit(count - 1, 1 - CHANCE / 2) * error / share
+    if cut and abs(some[: cut * size].mean() - rest.mean()) > clear:
         return Steady(first + cut * size, end, True)
     return Steady(first, end, False)
 

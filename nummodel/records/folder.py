@@ -1,7 +1,8 @@
 """A folder with the outputs of several tools, side by side, as one table of measurements.
 
-Files of one run have the same name but for what names the tool: `64th.sysbench.txt` beside
-`64th.vmstat.txt`. A load generator gives N, X and R; the others give utilisations.
+The files of one run have the same name, except for the word that names the tool:
+`64th.sysbench.txt` and `64th.vmstat.txt` belong together. N, X and R come from the file of the load
+generator, and utilisations from the other files.
 """
 
 import os
@@ -28,8 +29,9 @@ NUMBERED = re.compile(f"^({'|'.join(TOOLS)})([0-9]+)$", re.IGNORECASE)
 REPEAT = re.compile(r"(^|[._\- ]+)(repeat|rep|run|iteration|iter|trial|r)[._\- ]?\d+", re.I)
 #: Columns of samples that are no measurements.
 NO_MEANS = {"t", "run", "N", "c_cpu"}
-#: Of figures that several tools have, those of the first of these are taken.
+#: The readers of load generators.
 LOADS = ("sysbench", "pgbench", "wrk", "k6")
+#: If several tools report the same figure, the figure of the tool that comes first here is taken.
 ORDER = (*LOADS, "vmstat", "sysstat", "iostat")
 #: Shares and times may differ by so much between two tools before it is told.
 AGREE = 0.02
@@ -104,10 +106,10 @@ def _add_series(rows: list[dict[str, Any]]) -> None:
     """What the names of runs have in common: without the number that is the load in all names of
     the same kind, and without a number of the repeat.
     """
-    kinds: dict[str, list[dict[str, Any]]] = {}
+    kinds: dict[tuple, list[dict[str, Any]]] = {}
     for row in rows:
         if "run" in row:
-            kinds.setdefault(re.sub(r"\d+", "#", row["run"]), []).append(row)
+            kinds.setdefault(tuple(re.split(r"\d+", row["run"])), []).append(row)
     for some in kinds.values():
         parts = [re.split(r"(\d+)", row["run"]) for row in some]
         loads = [

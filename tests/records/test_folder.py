@@ -121,6 +121,19 @@ def test_steady_samples_are_kept_and_errors_of_their_mean_hold(rho):
     assert 0.9 < held / 200 <= 1
 
 
+@pytest.mark.parametrize("n", [20, 30, 60])
+def test_short_steady_series_seldom_seem_to_warm_up(n):
+    """One in ten thousand by the test; more, as the cut is chosen after the samples are seen."""
+    random = np.random.default_rng(9)
+    assert sum(steady.find(series(0.0, random, n)).warm for _ in range(500)) <= 5
+
+
+def test_names_with_signs_like_digits_are_of_two_kinds(tmp_path):
+    for name in ("a#.sysbench.txt", "a2.sysbench.txt"):
+        shutil.copy(RECORDED / "Tier32G_RW_2th.sysbench.txt", tmp_path / name)
+    assert len(folder.read(tmp_path).table) == 2
+
+
 def test_warm_up_is_cut():
     random = np.random.default_rng(8)
     for _ in range(50):

@@ -136,11 +136,3 @@ def number(cell: str, line: int, what: str) -> float:
     if re.fullmatch(r"[0-9]{1,20}([.,][0-9]{1,20})?([eE][-+]?[0-9]{1,2})?", cell, re.ASCII):
         return float(cell.replace(",", "."))
     raise Malformed(line, f"{what} is {cell[:40]!r}, expected a number")
-
-
-def share(cell: str, line: int, what: str) -> float:
-    """A percentage as a share, rounded as it is printed. Raises Malformed beyond 100 %."""
-    percent = number(cell, line, what)
-    if percent > 100.5:
-        raise Malformed(line, f"{what} is {cell} %, expected 100 % at most")
-    return round(percent / 100, 10)

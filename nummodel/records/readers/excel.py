@@ -3,7 +3,7 @@
 import csv
 import io
 from pathlib import Path
-from zipfile import BadZipFile, ZipFile
+from zipfile import ZipFile
 
 from nummodel.errors import InputError
 from nummodel.records.readers import table
@@ -13,6 +13,11 @@ from nummodel.records.readers._reading import LARGEST, Malformed, Reading
 def recognises(text: str) -> bool:
     """No text is a workbook: see `is_workbook`."""
     return False
+
+
+def parse(text: str) -> Reading:
+    """Raises Malformed: a text is no workbook."""
+    raise Malformed(0, "a text, expected a workbook")
 
 
 def read(path: str | Path) -> Reading:
@@ -35,7 +40,7 @@ def read(path: str | Path) -> Reading:
         rows = [*book.worksheets[0].iter_rows(values_only=True)]
     except InputError:
         raise
-    except (BadZipFile, OSError, KeyError, ValueError, IndexError, TypeError, SyntaxError) as error:
+    except Exception as error:  # what openpyxl raises of a damaged file is not documented
         what = str(error)[:200] or type(error).__name__
         raise InputError(f"{path}: no workbook ({what}), expected .xlsx or CSV") from None
     text = io.StringIO()

@@ -162,6 +162,6 @@ def _told(counts: Counter[str], rows: list[dict[str, Any]], cut: bool) -> list[s
     sentences = [f"{what}: {counts[kind]}." for kind, what in told.items() if counts[kind]]
     for time, count in (("waittime", "contentions"), ("holdtime", "acquisitions")):
         if odd := sum(_odd(row, time, count) for row in rows):
-            what = f"{time}-avg is not {time}-total / {count}"
+            what = f"{time}-avg differs from {time}-total / {count}"
             sentences.append(f"{what} in {odd} of {len(rows)} rows.")
     return sentences + ["The last line is cut off and left out."] * cut

@@ -10,9 +10,8 @@ from typing import Any
 from nummodel.records.readers._lines import parts, scaled
 from nummodel.records.readers._reading import Column, Malformed, Reading, column
 
-#: The first line of a summary, from version 9 on. Progress comes before it.
-HEAD = re.compile(r"transaction type: ")
-BEGINS = re.compile(r"pgbench \([0-9]|starting vacuum\.\.\.")
+#: Lines that a run may begin with: its version, or what it does before its first report.
+BEGINS = (r"pgbench \([0-9]", r"starting vacuum\.\.\.", r"transaction type: ")
 PROGRESS = re.compile(
     r"progress: ([0-9.]+) s, ([0-9.]+) tps, lat (?:([0-9.]+)|-?nan) ms stddev (?:([0-9.]+)|-?nan)"
     r"(?:, ([0-9]+) failed)?"
@@ -80,11 +79,8 @@ def parse(text: str) -> Reading:
 
 
 def _starts(text: str) -> re.Pattern:
-    """The line that each run begins with: its version, or what it does before its first report."""
-    for pattern in (r"pgbench \([0-9]", r"starting vacuum\.\.\.", r"transaction type: "):
-        if re.search(f"^{pattern}", text, re.M):
-            return re.compile(pattern)
-    return BEGINS
+    """The first of `BEGINS` that the text has."""
+    return re.compile(next((p for p in BEGINS if re.search(f"^{p}", text, re.M)), BEGINS[0]))
 
 
 def _run(lines: list[tuple[int, str]]) -> tuple[dict[str, Any], list[dict], list[str]]:

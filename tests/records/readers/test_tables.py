@@ -2,6 +2,7 @@
 
 import zipfile
 
+import numpy as np
 import pytest
 
 from nummodel.errors import InputError
@@ -61,6 +62,20 @@ def test_what_is_no_workbook_is_refused(raw, tmp_path):
         readers.read(path)
 
 
+def test_a_damaged_workbook_is_a_table_or_one_error(workbook, tmp_path):
+    raw, random = workbook.read_bytes(), np.random.default_rng(4)
+    path = tmp_path / "damaged.xlsx"
+    for _ in range(150):
+        data = bytearray(raw)
+        for place in random.integers(4, len(data), 1 + random.integers(20)):
+            data[place] = random.integers(256)
+        path.write_bytes(data)
+        try:
+            assert len(readers.read(path)[1].table)
+        except InputError as error:
+            assert "damaged.xlsx" in str(error)
+
+
 def test_a_gigabyte_is_refused_by_its_size(tmp_path):
     path = tmp_path / "large.txt"
     with path.open("wb") as file:
@@ -75,5 +90,7 @@ def test_a_reader_may_be_named(tmp_path):
     assert readers.read(path, "table")[0] == "table"
     with pytest.raises(InputError, match="no reader 'wrong', expected one of: core_to_core"):
         readers.read(path, "wrong")
+    with pytest.raises(InputError, match="expected a workbook"):
+        readers.read(path, "excel")
     with pytest.raises(InputError, match="sysbench"):
         readers.read(path, "sysbench")
