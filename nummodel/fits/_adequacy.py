@@ -17,9 +17,10 @@ from nummodel.nomenclature import show
 CLOSE = 2.0
 #: Sets of residuals that a test simulates: fewer of many points, so that there are fewer `NUMBERS`.
 DRAWS, FEWEST, NUMBERS = 10_000, 400, 2 * 10**6
-#: There is a caution for a law with a p value below `DOUBTFUL`, and for errors with one below
-#: `ODD`: where all is right, there is a caution in fewer than 10 % of cases.
-DOUBTFUL, ODD = 0.05, 0.015
+#: There is a caution if the p value of a test is below these: of the law (which is then rejected),
+#: of the weights and of outliers, of runs. Their sum, with `ODD` twice, is below 10 %: where all is
+#: right, there is a caution in fewer cases than that. `benchmarks/ADEQUACY.md` shows what is found.
+WRONG, ODD, TOGETHER = 0.01, 0.035, 0.015
 
 
 class LackOfFit(NamedTuple):
@@ -56,7 +57,7 @@ def cautions(fit: Fit, run: Any = None) -> list[str]:
     fit = fit.whole
     load, sentences = fit.law.quantities[0], []
     lack = lack_of_fit(fit)
-    if lack and lack.p < DOUBTFUL:
+    if lack and lack.p < WRONG:
         sentences.append(f"the law misses the points (p = {lack.p:.2g}, {lack.how})")
     more, other = ("less", "absolute") if _errors.percent(fit.weights) else ("more", "log")
     if fit.lead < CLOSE and _scattered(fit):
@@ -65,18 +66,18 @@ def cautions(fit: Fit, run: Any = None) -> list[str]:
             f"weights are {show(float(np.exp(fit.lead)))} times as likely as {other} weights, so "
             "compare the intervals by both"
         )
-    elif _odd(_growth(fit)):
+    elif _below(ODD, _growth(fit)):
         sentences.append(
             f"errors grow {more} with {fit.law.result} than {fit.weights} weights say, so that "
             f"intervals are wrong: try --weights {other} (in a report: -p weights={other})"
         )
-    if _odd(_outlier(fit)):
+    if _below(ODD, _outlier(fit)):
         far = show(float(fit.N[np.argmax(_studentised(fit, _signed(fit)))]))
         sentences.append(
             f"the point at {load} = {far} is farther from the curve than chance explains: "
             "check how it was measured"
         )
-    if _odd(_runs(fit, _blocks(fit.setting) if run is None else run)):
+    if _below(TOGETHER, _runs(fit, _blocks(fit.setting) if run is None else run)):
         sentences.append(
             "the points of the same run are too high or too low together, but intervals assume "
             "that each point has its own error: the intervals are too narrow, and only "
@@ -90,8 +91,8 @@ def _scattered(fit: Fit) -> bool:
     return bool(fit.dof > 0 and fit.rss > fit.w @ fit.least)
 
 
-def _odd(p: float | None) -> bool:
-    return p is not None and p < ODD
+def _below(level: float, p: float | None) -> bool:
+    return p is not None and p < level
 
 
 def _bends(fit: Fit) -> float | None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nummodel.fits import _errors
-from nummodel.fits._adequacy import lack_of_fit
+from nummodel.fits._adequacy import WRONG, lack_of_fit
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,8 +22,6 @@ CLOSE = 2.0
 FAR = 7.0
 #: A law is rejected if a law that contains it has a p value (`nested`) below this.
 SIGNIFICANT = 0.05
-#: A law is rejected, whatever other laws do, if its `lack_of_fit` has a p value below this.
-WRONG = 0.01
 
 
 def log_likelihood(fit: "Fit") -> float:
@@ -71,7 +69,9 @@ def nested(small: "Fit", large: "Fit") -> float:
 
 
 def wrong(fit: "Fit") -> str:
-    """Why a law is rejected, whatever other laws do; nothing for a law that is not."""
+    """Why a law is rejected, whatever other laws do: `lack_of_fit` has a p value below 1 %. Nothing
+    for a law that is not rejected.
+    """
     lack = lack_of_fit(fit)
     if lack is None or lack.p >= WRONG:
         return ""
