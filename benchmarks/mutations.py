@@ -1,19 +1,24 @@
 """Do readers keep their word on damaged outputs? Mutations of the recordings, with a seed.
 
-Every input has to be a table or one documented error, in less than two seconds. Run by
+Every input has to be a table or one documented error, in less than two seconds. One of twenty is a
+damaged workbook of Excel, its parts changed before they are packed, or its bytes after that. Run by
 `make mutations`; the figures go to benchmarks/MUTATIONS.md.
 """
 
+import io
 import resource
+import tempfile
 import time
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 from datetime import date
 from functools import partial
 from pathlib import Path
+from zipfile import ZIP_DEFLATED, ZipFile
 
 import click
 import numpy as np
+import pandas as pd
 from tqdm import tqdm
 
 from nummodel.errors import InputError
@@ -28,8 +33,8 @@ ODD = [
     b",", b";", b"\t", b"%", b"{", b"}", b"[", b'"', b"<script>", b"=1+1", b"0", b"Average:", b"##",
     "µs".encode(), "٣".encode(), b" " * 500, b"a" * 5000, b"1 " * 2000,
 ]  # fmt: skip
-#: Inputs of a job of one process.
-PART = 500
+#: Inputs of a job of one process, and the share of workbooks among all inputs.
+PART, WORKBOOKS = 500, 0.05
 
 
 def mutated(raw: bytes, other: bytes, random: np.random.Generator) -> bytes:
@@ -62,25 +67,46 @@ def mutated(raw: bytes, other: bytes, random: np.random.Generator) -> bytes:
     return bytes(data[:200_000])
 
 
+def workbook(random: np.random.Generator) -> bytes:
+    """A workbook in which a part was changed, or some bytes of the whole."""
+    table = pd.DataFrame({"N": [1, 2, 4, 8], "X": [9.5, 18.2, 30.1, 41.7], "note": "=1+1"})
+    table.to_excel(whole := io.BytesIO(), index=False)
+    if random.random() < 0.3:
+        return whole.getvalue()[:4] + mutated(whole.getvalue()[4:], b"PK", random)
+    with ZipFile(whole) as old, ZipFile(packed := io.BytesIO(), "w", ZIP_DEFLATED) as new:
+        changed = random.choice(old.namelist())
+        for name in old.namelist():
+            part = old.read(name)
+            new.writestr(name, mutated(part, part, random) if name == changed else part)
+    return packed.getvalue()
+
+
 def tried(seed: int, part: int) -> tuple[Counter, float, list[str]]:
     """What became of `PART` inputs: tables and errors by reader, the longest time, and failures."""
     recordings = sorted(p for p in SEEDS.rglob("*") if p.is_file())
     random, outcomes = np.random.default_rng([seed, part]), Counter()
     longest, failures = 0.0, []
+    file = Path(tempfile.mkdtemp()) / "file"
     for k in range(PART):
         one, other = (recordings[i] for i in random.integers(0, len(recordings), 2))
         raw = mutated(one.read_bytes(), other.read_bytes(), random)
         name = None if random.random() < 0.5 else one.name.split("-")[0]
         name = name if name in readers.names() else None
+        if book := random.random() < WORKBOOKS:
+            raw, name = workbook(random), "excel"
         began = time.perf_counter()
         try:
-            found, reading = readers.parsed(plain(raw, "file"), "file", name)
+            if book:
+                file.write_bytes(raw)
+                found, reading = readers.read(file)
+            else:
+                found, reading = readers.parsed(plain(raw, str(file)), file, name)
             reading.document(), reading.csv()
             assert set(reading.table) <= set(reading.columns)
             outcomes[found, "table"] += 1
         except InputError as error:
             outcomes[name or "by content", "error"] += 1
-            if "\n" in str(error) or not str(error).startswith("file"):
+            if "\n" in str(error) or not str(error).startswith(str(file)):
                 failures.append(f"seed {seed}, part {part}, {k} ({one.name}): {error!r}")
         except Exception as error:
             failures.append(f"seed {seed}, part {part}, {k} ({one.name}): {error!r}")
@@ -106,8 +132,8 @@ def main(inputs: int, seed: int, jobs: int, output: str) -> None:
     lines = [
         "# Damaged outputs",
         "",
-        f"{inputs:,} mutations of {len([*SEEDS.rglob('*.*')])} recordings (seed {seed}), "
-        f"{date.today()}, by `make mutations`: {tables:,} tables, "
+        f"{inputs:,} mutations of {len([*SEEDS.rglob('*.*')])} recordings and a workbook (seed "
+        f"{seed}), {date.today()}, by `make mutations`: {tables:,} tables, "
         f"{sum(outcomes.values()) - tables:,} errors in one line, {len(failures)} failures. The "
         f"longest took {longest:.2f} s, and no process used more than {memory:.0f} MB.",
         "",

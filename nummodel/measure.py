@@ -1,11 +1,14 @@
 """Run a load generator at several loads, beside vmstat and iostat, into a folder that can be read.
 
 Each run has files of its own, named by its load and repeat: `8-r2.command.txt`, and
-`8-r2.vmstat.txt` beside it. A run that was finished is not repeated by the same command.
+`8-r2.vmstat.txt` beside it. Where a limit of processor time holds, such as
+that of a container, `8-r2.cgroup.txt` has what Linux counts of it before and after the run. A run
+that was finished is not repeated by the same command.
 """
 
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -20,6 +23,8 @@ from nummodel.records import readers
 
 #: What is run beside the command, if it is installed: samples of each second.
 WATCHERS = {"vmstat": ["vmstat", "-n", "1"], "iostat": ["iostat", "-x", "1"]}
+#: Where Linux has the control groups of processors, in versions 2 and 1.
+GROUPS = ("/sys/fs/cgroup", "/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct")
 #: Where the load stands in the command.
 PLACE = "{N}"
 #: Runs that may fail one after another before the rest is given up.
@@ -86,20 +91,41 @@ def _one(command: Sequence[str], run: Run, folder: Path) -> bool:
             for name in names[1:]:
                 watcher = _started(WATCHERS[name], part[name], plain)
                 stack.callback(_ended, watcher, signal.SIGINT)
+            before = _limit()
             child = _started(arguments, part["command"], None)
             stack.callback(_ended, child, signal.SIGTERM)
             code = child.wait()
+            if before:
+                part["cgroup"] = run.file(folder, "cgroup").with_suffix(".part")
+                part["cgroup"].write_text(before + _limit())
         if code:
             last = part["command"].read_text(errors="replace").strip().split("\n")[-1]
             tell(f"N = {run.N}: exit code {code}: {last[:200]}")
             part["command"].replace(run.file(folder, "command").with_suffix(".failed"))
             return False
-        for name in reversed(names):  # the command's file is the last: then the run is whole
+        for name in reversed(part):  # the command's file is the last: then the run is whole
             part[name].replace(run.file(folder, name))
     finally:
         for path in part.values():
             path.unlink(missing_ok=True)
     return _told(run, folder)
+
+
+def _limit() -> str:
+    """What Linux counts of the limit of processor time that holds here; nothing without a limit."""
+    try:
+        groups = Path("/proc/self/cgroup").read_text().splitlines()
+    except OSError:
+        return ""
+    own = [Path(line.split(":", 2)[2]) for line in groups if line.count(":") >= 2]
+    inner_first = sorted({p for path in own for p in (path, *path.parents)}, key=str, reverse=True)
+    for path in inner_first:
+        for root in GROUPS:
+            with suppress(OSError):
+                text = Path(root + str(path), "cpu.stat").read_text()
+                if re.search(r"^nr_periods [1-9]", text, re.MULTILINE):
+                    return text
+    return ""
 
 
 def _started(arguments: Sequence[str], output: Path, env) -> subprocess.Popen:

@@ -19,7 +19,7 @@ MOST = 10_000
 #: Words in a file's name that name a tool, or the kind of its output.
 TOOLS = (
     "sysbench pgbench wrk wrk2 k6 mpstat sar iostat vmstat sysstat cpu disk load summary out "
-    "stdout stderr x command output log txt json csv result results progress"
+    "cgroup stat stdout stderr x command output log txt json csv result results progress"
 ).split()
 #: How files of runs end that `measure` did not finish.
 UNFINISHED = (".part", ".failed")
@@ -32,11 +32,14 @@ NO_MEANS = {"t", "run", "N", "c_cpu"}
 #: The readers of load generators.
 LOADS = ("sysbench", "pgbench", "wrk", "k6")
 #: If several tools report the same figure, the figure of the tool that comes first here is taken.
-ORDER = (*LOADS, "vmstat", "sysstat", "iostat")
+ORDER = (*LOADS, "vmstat", "sysstat", "iostat", "cgroup")
 #: Shares and times may differ by so much between two tools before it is told.
 AGREE = 0.02
-#: A hypervisor that takes more than this share of the processors is told of.
-STEAL = 0.01
+#: What is told of a run, where a figure of a tool that watched it is above this share.
+TAKEN = {
+    "steal": (0.01, "a hypervisor took {:.1%} of the processors"),
+    "throttled": (0.01, "the limit of processor time stopped the program in {:.1%} of its periods"),
+}
 
 
 class Output(NamedTuple):
@@ -211,8 +214,9 @@ def _rows(outputs: list[Output]) -> list["Row"]:
     for output in outputs:
         if output is not main:
             (row.check if output in loads else row.watch)(output)
-    if row.figures.get("steal", 0.0) > STEAL:
-        row.say(f"a hypervisor took {row.figures['steal']:.1%} of the processors")
+    for name, (share, what) in TAKEN.items():
+        if row.figures.get(name, 0.0) > share:
+            row.say(what.format(row.figures[name]))
     return [row]
 
 

@@ -39,6 +39,10 @@ def test_a_workbook_is_the_table_of_its_first_sheet(workbook):
     assert reading.table["tps"].tolist() == [10.5, 19.25, 34.0]
 
 
+def test_a_workbook_may_have_any_name(workbook):
+    assert len(readers.read(workbook.rename(workbook.with_name("points")))[1].table) == 3
+
+
 def test_a_workbook_can_be_fitted(workbook):
     points = columns.read(workbook)
     assert points.N.tolist() == [1, 2, 4]
@@ -88,7 +92,7 @@ def test_a_reader_may_be_named(tmp_path):
     path = tmp_path / "points.csv"
     path.write_text("threads,tps\n1,2\n2,3\n")
     assert readers.read(path, "table")[0] == "table"
-    with pytest.raises(InputError, match="no reader 'wrong', expected one of: core_to_core"):
+    with pytest.raises(InputError, match="no reader 'wrong', expected one of: cgroup"):
         readers.read(path, "wrong")
     with pytest.raises(InputError, match="expected a workbook"):
         readers.read(path, "excel")
