@@ -2,6 +2,7 @@
 
 import csv
 import io
+import warnings
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -40,13 +41,14 @@ def read(path: str | Path) -> Reading:
         if size > LARGEST:
             limit = f"expected at most {LARGEST // 2**20} MiB"
             raise InputError(f"{path}: {size:,} bytes when it is unpacked, {limit}")
-        with open(path, "rb") as file:  # of a path, openpyxl would ask for its extension
+        # Of a path, openpyxl would ask for its extension. It warns of styles, which are not read.
+        with open(path, "rb") as file, warnings.catch_warnings(action="ignore"):
             book = load_workbook(file, read_only=True, data_only=True)
             rows = [*book.worksheets[0].iter_rows(values_only=True)]
     except InputError:
         raise
     except Exception as error:  # what openpyxl raises of a damaged file is not documented
-        what = str(error)[:200] or type(error).__name__
+        what = str(error).split("\n")[0][:200] or type(error).__name__
         raise InputError(f"{path}: no workbook ({what}), expected .xlsx or CSV") from None
     text = io.StringIO()
     csv.writer(text).writerows([["" if v is None else v for v in row] for row in rows])

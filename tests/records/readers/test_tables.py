@@ -80,6 +80,15 @@ def test_a_damaged_workbook_is_a_table_or_one_error(workbook, tmp_path):
             assert "damaged.xlsx" in str(error)
 
 
+def test_an_error_about_a_workbook_is_one_line(workbook, tmp_path):
+    with zipfile.ZipFile(workbook) as old, zipfile.ZipFile(tmp_path / "b.xlsx", "w") as new:
+        for name in old.namelist():
+            new.writestr(name, b"<oops" if name == "xl/styles.xml" else old.read(name))
+    with pytest.raises(InputError, match="no workbook") as caught:
+        readers.read(tmp_path / "b.xlsx")
+    assert "\n" not in str(caught.value)
+
+
 def test_a_gigabyte_is_refused_by_its_size(tmp_path):
     path = tmp_path / "large.txt"
     with path.open("wb") as file:
