@@ -161,7 +161,8 @@ def best(
 
     This test knows which fault, and of which size. It is the ratio of two likelihoods of the errors
     that the curve leaves, divided by their length (Neyman and Pearson; King 1987, Econometric
-    Reviews 6:169), with a law that is linear in its estimates.
+    Reviews 6:169), for normal errors and a law that is linear in its estimates, with an outlier
+    that is equally likely at each point and in both directions. Simulated, to half a point.
     """
     exact, draws = LAWS[law](N=N, X1=100.0, **true), 10_000
     left = null_space(fit(LAWS[law], {"N": N, "X": exact}, weights)._slopes.T)
@@ -233,10 +234,11 @@ def studies(sets: int) -> Iterator[tuple[str, str, tuple[str, ...], partial, lis
         f"{some:,} sets a row; shares in percent. The coverage is the lowest among estimates, "
         "peak, ceiling and curve, of intervals that promise 95 %. An outlier is one point that is "
         "off by so many standard deviations of the noise; runs have a factor of their own, with "
-        "so many times the standard deviation of the noise. The last column is a bound: no test "
-        "with false alarms in 10 % of sets, whatever it computes, notices this fault in more sets, "
-        "even if it is told the size of the fault and looks for no other. Few points leave much "
-        "unnoticed.",
+        "so many times the standard deviation of the noise. The last column is a bound: a test "
+        "that knows neither the curve nor the size of the errors, and has false alarms in 10 % of "
+        "sets, notices this fault in no more sets, even if it is told the size of the fault and "
+        "looks for no other (computed for normal errors and a law that is linear in its estimates, "
+        "to half a point). Few points leave much unnoticed.",
         (
             *("law", "points", "weights", "errors", "coverage", "law misses"),
             *(*TESTS[2:], "any caution", "at most"),

@@ -217,8 +217,9 @@ def read(file, name, pattern, as_json) -> None:
 def fit(file, x, y, law, weights, holdout, level, at, known, plot, as_json) -> None:
     """Fit scaling laws to loads and throughputs, and say where throughput stops growing.
 
-    FILE is a CSV file with a header, "-" for standard input, or a table that `nummodel list tables`
-    names. Commas, semicolons or tabs separate the cells.
+    FILE is a CSV file with a header, "-" for standard input, the output of a load generator, a
+    folder with the outputs of a load test, or a table that `nummodel list tables` names. Commas,
+    semicolons or tabs separate the cells.
     """
     from nummodel import study
 
@@ -294,8 +295,9 @@ def measure(at, repeat, output, command) -> None:
 
     nummodel measure --at 1,2,4,8 -- pgbench -c {N} -j {N} -T 10 bench
 
-    The folder can be read and fitted: nummodel read FOLDER, nummodel fit FOLDER. The same command
-    goes on where it was stopped.
+    COMMAND prints what sysbench, pgbench, wrk or k6 print, or a table with a header and columns N
+    and X. The folder can be read and fitted: nummodel read FOLDER, nummodel fit FOLDER. The same
+    command goes on where it was stopped.
     """
     from nummodel import measure as room
 
@@ -311,7 +313,8 @@ def measure(at, repeat, output, command) -> None:
         tell("interrupted: the same command goes on from there")
         raise
     click.echo(os.fsencode(output))
-    tell(f"to read it: nummodel read {output}")
+    if failed < len(loads) * repeat:
+        tell(f"to read it: nummodel read {output}")
     sys.exit(failed > 0)
 
 

@@ -9,6 +9,7 @@ that was finished is not repeated by the same command.
 import os
 import random
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -20,11 +21,14 @@ from typing import NamedTuple
 
 from nummodel.errors import InputError, tell
 from nummodel.records import readers
+from nummodel.records.readers import Reading
 
 #: What is run beside the command, if it is installed: samples of each second.
-WATCHERS = {"vmstat": ["vmstat", "-n", "1"], "iostat": ["iostat", "-x", "1"]}
+WATCHERS = {"vmstat": ["vmstat", "-n", "-t", "1"], "iostat": ["iostat", "-x", "-t", "1"]}
+#: The file with the command of a folder, as one line of a shell. Readers pass over hidden files.
+COMMAND = ".command"
 #: Where Linux has the control groups of processors, in versions 2 and 1.
-GROUPS = ("/sys/fs/cgroup", "/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct")
+ROOTS = ("/sys/fs/cgroup", "/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct")
 #: Where the load stands in the command.
 PLACE = "{N}"
 #: Runs that may fail one after another before the rest is given up.
@@ -57,6 +61,14 @@ def measure(command: Sequence[str], loads: Sequence[int], repeat: int, folder: P
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"{folder}: {error.strerror}, expected a folder") from None
+    line = shlex.join(command)
+    before = folder / COMMAND
+    if before.exists() and before.read_text() != line:
+        raise InputError(
+            f"{folder}: has runs of another command ({before.read_text()}), expected the same "
+            "command, or another folder (--output)"
+        )
+    before.write_text(line)
     every = [Run(N, i + 1) for i in range(repeat) for N in loads]
     todo = [run for run in every if not run.file(folder, "command").exists()]
     if len(todo) < len(every):
@@ -91,41 +103,69 @@ def _one(command: Sequence[str], run: Run, folder: Path) -> bool:
             for name in names[1:]:
                 watcher = _started(WATCHERS[name], part[name], plain)
                 stack.callback(_ended, watcher, signal.SIGINT)
-            before = _limit()
+            before = _limits()
             child = _started(arguments, part["command"], None)
             stack.callback(_ended, child, signal.SIGTERM)
             code = child.wait()
-            if before:
+            if counts := _limited(before, _limits()):
                 part["cgroup"] = run.file(folder, "cgroup").with_suffix(".part")
-                part["cgroup"].write_text(before + _limit())
+                part["cgroup"].write_text(counts)
         if code:
             last = part["command"].read_text(errors="replace").strip().split("\n")[-1]
-            tell(f"N = {run.N}: exit code {code}: {last[:200]}")
-            part["command"].replace(run.file(folder, "command").with_suffix(".failed"))
-            return False
+            return _failed(run, part["command"], f"exit code {code}: {last[:200] or 'no output'}")
+        try:
+            reading = readers.read(part["command"])[1]
+            if not {"N", "X"} <= set(reading.table):
+                raise InputError(f"{part['command']}: no columns N and X")
+        except InputError as error:
+            why = str(error).removeprefix(str(part["command"])).lstrip(": ").split(", expected")[0]
+            known = "sysbench, pgbench, wrk or k6, or a table with N and X"
+            return _failed(run, part["command"], f"{why}, expected an output of {known}")
         for name in reversed(part):  # the command's file is the last: then the run is whole
             part[name].replace(run.file(folder, name))
     finally:
         for path in part.values():
             path.unlink(missing_ok=True)
-    return _told(run, folder)
+    _tell_figures(run, reading)
+    return True
 
 
-def _limit() -> str:
-    """What Linux counts of the limit of processor time that holds here; nothing without a limit."""
-    try:
-        groups = Path("/proc/self/cgroup").read_text().splitlines()
-    except OSError:
-        return ""
-    own = [Path(line.split(":", 2)[2]) for line in groups if line.count(":") >= 2]
-    inner_first = sorted({p for path in own for p in (path, *path.parents)}, key=str, reverse=True)
-    for path in inner_first:
-        for root in GROUPS:
-            with suppress(OSError):
-                text = Path(root + str(path), "cpu.stat").read_text()
-                if re.search(r"^nr_periods [1-9]", text, re.MULTILINE):
-                    return text
-    return ""
+def _failed(run: Run, output: Path, why: str) -> bool:
+    """Keep the output of a run that failed, and say why it did."""
+    kept = output.with_suffix(".failed")
+    output.replace(kept)
+    tell(f"N = {run.N}: {why}; its output is in {kept}")
+    return False
+
+
+def _limits() -> dict[Path, str]:
+    """What Linux counts of the limits of processor time of this group of programs, and of the
+    groups around it, by the file that has the counts.
+    """
+    with suppress(OSError):
+        lines = [line.split(":", 2) for line in Path("/proc/self/cgroup").read_text().splitlines()]
+        found = {}
+        for _, kinds, own in lines:
+            for root in ROOTS if "cpu" in kinds.split(",") else ROOTS[:1] if not kinds else ():
+                for group in (Path(own), *Path(own).parents):
+                    with suppress(OSError):
+                        path = Path(root + str(group), "cpu.stat")
+                        found[path] = path.read_text()
+        return found
+    return {}
+
+
+def _limited(before: dict[Path, str], after: dict[Path, str]) -> str:
+    """Both counts of the group that was stopped most often; nothing where no limit held."""
+
+    def more(path: Path, name: str) -> int:
+        counts = (re.search(rf"^{name} ([0-9]+)$", t[path], re.M) for t in (before, after))
+        first, last = (int(found[1]) if found else 0 for found in counts)
+        return last - first
+
+    groups = [path for path in before if path in after and more(path, "nr_periods") > 0]
+    most = max(groups, key=lambda path: more(path, "nr_throttled"), default=None)
+    return before[most] + after[most] if most else ""
 
 
 def _started(arguments: Sequence[str], output: Path, env) -> subprocess.Popen:
@@ -151,20 +191,12 @@ def _ended(child: subprocess.Popen, how: signal.Signals) -> None:
             return
 
 
-def _told(run: Run, folder: Path) -> bool:
-    """Say what was measured, as far as a reader knows the output."""
-    path = run.file(folder, "command")
-    try:
-        reading = readers.read(path)[1]
-    except InputError as error:
-        tell(f"warning: {error}")
-        return True
+def _tell_figures(run: Run, reading: Reading) -> None:
+    """Say what was measured."""
     row = reading.table.iloc[-1]
-    if {"N", "X"} <= set(reading.table) and row["N"] != run.N:
-        tell(f"warning: {path.name} says N = {row['N']:g}, and {run.N} was asked for")
-    if "X" in reading.table:
-        tell(f"N = {run.N}: X = {row['X']:.6g} 1/s")
-    return True
+    if row["N"] != run.N:
+        tell(f"warning: the output says N = {row['N']:g}, and {run.N} was asked for")
+    tell(f"N = {run.N}: X = {row['X']:.6g} 1/s")
 
 
 def _time(seconds: float) -> str:

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 #: A curve is too high if it asks a station for more than all of its time, by this share.
 FULLER = 0.02
+#: Servers that one user may keep busy: more of them count the work of others.
+OTHERS = 1.5
 COMPARISONS = {
     "<=": operator.le, ">=": operator.ge, "==": operator.eq, "<": operator.lt, ">": operator.gt,
 }  # fmt: skip
@@ -114,7 +116,9 @@ class Study:
         return [*found, *self._too_high()]
 
     def _too_high(self) -> list[str]:
-        """Stations that would have to be more than fully in use at twice the last load."""
+        """Stations that would have to be more than fully in use at twice the last load. Nothing
+        where X was once higher: then not every transaction needs as much.
+        """
         if not self.fit or self.chosen == laws.CLOSED:
             return []
         N, X, _, x, y, *_ = self.used
@@ -123,7 +127,7 @@ class Study:
         for name, share in self.used.others.items():
             U = share[at_last].mean() if name.startswith("U_") else 0.0
             most = X[at_last].mean() / U if 0 < U <= 1 + FULLER else np.inf
-            if then > most * (1 + FULLER):
+            if then > most * (1 + FULLER) and most >= X.max():
                 sentences.append(
                     f"{name} is {show(U, '%')} at {x} = {show(N.max())}: as long as each "
                     f"transaction needs as much of it, {y} cannot exceed {show(most)}, which the "
@@ -265,10 +269,11 @@ def fit_table(
     given = constant | given
     told: dict[str, Any] = {"Z": given.get("Z")} | measured
     notes = contradictions(used.N, used.X, **told)
+    busy = _too_busy(used.N, measured, given)
     if notes:
         notes.append("R and utilisations are not used, as columns contradict each other")
         measured = {}
-    notes += [f"{n} is not the same in all rows, and is not used" for n in changing]
+    notes += [*busy, *(f"{n} is not the same in all rows, and is not used" for n in changing)]
     if holdout and not is_new.any():
         notes.append(f"--holdout {holdout} holds no row out")
     fits, refused = laws.fit_all(used.N, used.X, used.weights, law, measured, **given)
@@ -305,6 +310,20 @@ def _given(known: str | None) -> dict[str, float]:
             raise InputError(f"--known {one}: expected a think time or servers, as in Z=1,c_cpu=4")
         given[name] = float(value) if name == "Z" else int(float(value))
     return given
+
+
+def _too_busy(N: np.ndarray, measured: Mapping[str, Any], given: Mapping[str, Any]) -> list[str]:
+    """Stations at which more servers are busy than users are there, in sentences."""
+    sentences = []
+    for name, share in measured.items():
+        busy = np.asarray(share) * given.get(name.replace("U_", "c_", 1), 0.0)
+        worst = int(np.argmax(busy / N))
+        if name.startswith("U_") and busy[worst] > OTHERS * N[worst]:
+            sentences.append(
+                f"{name} says that {show(busy[worst])} servers are busy at N = {show(N[worst])}, "
+                "more than so many users keep busy: it may count the work of others as well"
+            )
+    return sentences
 
 
 def _of_system(others: Mapping[str, np.ndarray]) -> tuple[dict[str, np.ndarray], dict[str, float]]:

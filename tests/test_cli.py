@@ -1186,3 +1186,14 @@ def test_a_curve_that_asks_more_of_the_processors_than_they_have_is_told(tmp_pat
     lines = [f"{N},{X},{0.5 * busy * X}" for N, X in rows]
     path.write_text("\n".join(["N,X,U_cpu", *lines]) + "\n")
     assert "cannot exceed" not in nummodel("fit", path, "--law", "amdahl").stdout
+    lines = [f"{N},{X},{busy * X}" for N, X in [*rows[:-2], (6, 1.3 * rows[-1][1]), rows[-1]]]
+    path.write_text("\n".join(["N,X,U_cpu", *lines]) + "\n")
+    assert "cannot exceed" not in nummodel("fit", path, "--law", "amdahl").stdout
+
+
+def test_processors_that_are_busy_with_the_work_of_others_are_told(tmp_path):
+    path = tmp_path / "points.csv"
+    rows = [f"{N},{X},{U},2" for N, X, U in [(1, 50, 0.97), (2, 90, 0.98), (4, 95, 1), (8, 96, 1)]]
+    path.write_text("\n".join(["N,X,U_cpu,c_cpu", *rows]) + "\n")
+    (told,) = [w for w in result("fit", path)["warnings"] if "servers are busy" in w]
+    assert told.startswith("U_cpu says that 1.94 servers are busy at N = 1, more than")

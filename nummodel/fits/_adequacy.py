@@ -19,7 +19,7 @@ CLOSE = 2.0
 DRAWS, FEWEST, NUMBERS = 10_000, 400, 2 * 10**6
 #: There is a caution if the p value of a test is below these: of the law (which is then rejected),
 #: of the weights and of outliers, of runs. Their sum, with `ODD` twice, is below 10 %: where all is
-#: right, there is a caution in fewer cases than that. `benchmarks/ADEQUACY.md` shows what is found.
+#: right, these tests caution in fewer cases than that. `benchmarks/ADEQUACY.md` has what they find.
 WRONG, ODD, TOGETHER = 0.01, 0.035, 0.015
 
 

@@ -9,7 +9,8 @@ import numpy as np
 FIRST, LAST, LONG = 5, 3, 50
 #: Batches of the rest, and samples of which batches can be made.
 BATCHES, FEWEST = 20, 8
-#: Warm-up is cut if chance makes such a difference of means with this probability, by Student's t.
+#: Warm-up is cut if chance makes so large a difference of means with less than this probability, by
+#: Student's t, for a cut that is known beforehand.
 CHANCE = 1e-4
 
 

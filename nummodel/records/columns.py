@@ -209,6 +209,8 @@ def _pooled(cells: Cells, used: set[str], N: np.ndarray, path: str | Path) -> li
     for place, (name, column) in enumerate(cells.items(), 1):
         texts, what = list(column.values()), kind(name)
         setting = what in ("configuration", "load") or not _has_numbers(texts)
+        if name.startswith("U_"):
+            continue  # a utilisation, which was measured
         if name in used or what in (*TIMES, "run") or not (setting or what in UNCLEAR):
             continue
         loads: dict[str, set[float]] = {}

@@ -21,6 +21,8 @@ TOOLS = (
     "sysbench pgbench wrk wrk2 k6 mpstat sar iostat vmstat sysstat cpu disk load summary out "
     "cgroup stat stdout stderr x command output log txt json csv result results progress"
 ).split()
+#: What readers say of every file.
+ROUTINE = re.compile("^(The first (row|report) is|Columns|Counts) left out")
 #: How files of runs end that `measure` did not finish.
 UNFINISHED = (".part", ".failed")
 #: The name of a tool with a number, as in vmstat8.
@@ -30,7 +32,7 @@ REPEAT = re.compile(r"(^|[._\- ]+)(repeat|rep|run|iteration|iter|trial|r)[._\- ]
 #: Columns of samples that are no measurements.
 NO_MEANS = {"t", "run", "N", "c_cpu"}
 #: The readers of load generators.
-LOADS = ("sysbench", "pgbench", "wrk", "k6")
+LOADS = ("sysbench", "pgbench", "wrk", "k6", "table")
 #: If several tools report the same figure, the figure of the tool that comes first here is taken.
 ORDER = (*LOADS, "vmstat", "sysstat", "iostat", "cgroup")
 #: Shares and times may differ by so much between two tools before it is told.
@@ -73,7 +75,7 @@ def read(folder: str | Path, pattern: str = "") -> Reading:
         except InputError as error:
             told.append((path.name, f"left out: {str(error).removeprefix(str(path))[1:].strip()}"))
             continue
-        if name in ORDER:
+        if name in ORDER and (name != "table" or {"N", "X"} <= set(reading.table)):
             runs.setdefault(key, []).append(Output(path, name, reading))
         else:
             told.append((path.name, f"left out: {name} is no part of a load test"))
@@ -87,7 +89,7 @@ def read(folder: str | Path, pattern: str = "") -> Reading:
                 columns |= row.columns
     if not rows:
         first = f" ({': '.join(told[0])})" if told else ""
-        expected = "expected a file of sysbench, pgbench, wrk or k6 for each load"
+        expected = "expected outputs of sysbench, pgbench, wrk or k6, or tables with N and X"
         raise InputError(f"{folder}: no run of a load generator{first}, {expected}")
     _add_series(rows)
     table = pd.DataFrame(rows)
@@ -126,14 +128,17 @@ def _add_series(rows: list[dict[str, Any]]) -> None:
 
 
 def _once(told: list[tuple[str, str]]) -> tuple[str, ...]:
-    """Of sentences that differ in figures and names of files only, the first, and how many more."""
+    """Of sentences that differ in figures and names of files only, the first, and how many more.
+    What readers always leave out comes last.
+    """
     alike: dict[str, list[str]] = {}
     for name, what in told:
         kind = re.sub(r"[0-9.]+|\S+\.\w+$", "#", what)
         alike.setdefault(kind, []).append(f"{name}: {what}")
+    usual = {kind: ROUTINE.search(kind) is not None for kind in alike}
     return tuple(
         f"{same[0]}{f' (and {len(same) - 1} like this)' * (len(same) > 1)}"
-        for same in alike.values()
+        for kind, same in sorted(alike.items(), key=lambda item: usual[item[0]])
     )
 
 
@@ -277,6 +282,12 @@ class Row:
     def watch(self, output: Output) -> None:
         """Add means over the samples of a tool that watched the run."""
         samples, columns = output.reading.samples, output.reading.columns
+        if output.reader == "cgroup":
+            counts = output.reading.table.iloc[0].to_dict()
+            if counts["throttled"] >= self.figures.get("throttled", 0.0):  # of several groups
+                self.figures |= counts
+                self.columns |= columns
+            return
         if samples is None or not len(samples):
             self.told.append((output.path.name, "left out: no samples of the run"))
             return

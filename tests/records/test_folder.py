@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from nummodel import measure
 from nummodel.errors import InputError
 from nummodel.records import _steady as steady
 from nummodel.records import columns, folder, readers
@@ -197,7 +198,7 @@ def test_an_interrupt_ends_the_command_with_its_children(tmp_path):
     alive.unlink()
     time.sleep(0.5)
     assert not alive.exists()
-    assert not list(out.iterdir())
+    assert [path.name for path in out.iterdir()] == [".command"]
 
 
 @pytest.mark.parametrize(
@@ -214,6 +215,37 @@ def test_what_cannot_be_measured_is_refused(arguments, message, tmp_path):
     assert result.returncode == 2
     assert message in result.stderr
     assert not list(tmp_path.iterdir())
+
+
+def test_a_table_of_ones_own_is_a_run_and_another_output_is_not(tmp_path):
+    command = ["measure", "--at", "4,8", "--repeat", 1, "--output", "out", "--", "printf"]
+    result = nummodel(*command, "no table {N}", cwd=tmp_path)
+    assert result.returncode == 1 and "to read it" not in result.stderr
+    assert "expected an output of sysbench, pgbench, wrk or k6, or a table" in result.stderr
+    assert sorted(p.name for p in (tmp_path / "out").glob("*.failed")) == [
+        "4-r1.command.failed",
+        "8-r1.command.failed",
+    ]
+    again = nummodel(*command, "N,X\n{N},3.5", cwd=tmp_path)
+    assert again.returncode == 2 and "out: has runs of another command (printf 'no" in again.stderr
+    command[command.index("out")] = "other"
+    assert nummodel(*command, "N,X\n{N},3.5", cwd=tmp_path).returncode == 0
+    table = folder.read(tmp_path / "other").table
+    assert table["N"].tolist() == [4, 8] and table["X"].tolist() == [3.5, 3.5]
+
+
+def test_what_readers_always_leave_out_is_told_last():
+    told = folder.read(RECORDED).left_out
+    usual = [folder.ROUTINE.search(sentence.split(": ", 1)[1]) is not None for sentence in told]
+    assert usual == sorted(usual) and not all(usual) and any(usual)
+
+
+def test_counts_of_the_limit_that_stopped_a_run_are_kept():
+    counts = "nr_periods {}\nnr_throttled {}\nthrottled_usec 1\n".format
+    before = {Path("a"): counts(5, 1), Path("b"): counts(9, 3), Path("c"): counts(0, 0)}
+    after = {Path("a"): counts(8, 1), Path("b"): counts(12, 5), Path("c"): counts(0, 0)}
+    assert measure._limited(before, after) == counts(9, 3) + counts(12, 5)
+    assert measure._limited(before, before) == measure._limited({}, after) == ""
 
 
 def test_runs_that_fail_are_told_and_given_up(tmp_path):

@@ -1,8 +1,8 @@
 """cpu.stat of a Linux control group (version 1 or 2), copied before and after a run into one file.
 
-A container or service with a limit of processor time is throttled: it stands still until its next
-period begins. Admitted with a recording of version 1; version 2 is read as the kernel documents it
-(Documentation/admin-guide/cgroup-v2.rst).
+A container or service that has used up its limit of processor time is throttled: its threads stand
+still until the next period begins. Admitted with a recording of version 1; version 2 is read as
+the kernel documents it (Documentation/admin-guide/cgroup-v2.rst).
 """
 
 import re
@@ -14,7 +14,6 @@ LINE = re.compile(r"([a-z_.]{1,40}) ([0-9]{1,20})$")
 #: Names of the time that was lost, and its unit in seconds: of version 2, and of version 1.
 LOST = {"throttled_usec": 1e-6, "throttled_time": 1e-9}
 COLUMNS = {
-    "t": Column("copies", "number of the copy that ends the interval"),
     "throttled": Column("-", "share of the periods in which the limit was reached"),
     "throttled_time": Column("s", "time that threads stood still, summed over processors"),
 }
@@ -26,13 +25,15 @@ def recognises(text: str) -> bool:
 
 
 def parse(text: str) -> Reading:
-    """What was counted between the first copy and the last, and a sample for each two copies that
-    follow one another. Raises Malformed for one copy, and for counts that go back.
+    """What was counted between the first copy and the last. Raises Malformed for one copy, and for
+    counts that go back.
     """
     import pandas as pd
 
     copies: list[dict[str, int]] = []
     for i, line in enumerate(text.rstrip().split("\n"), 1):
+        if not line.strip():
+            continue
         if not (found := LINE.match(line)):
             raise Malformed(i, f"{line[:40]!r}, expected a name and a count")
         if not copies or found[1] in copies[-1]:
@@ -47,17 +48,12 @@ def parse(text: str) -> Reading:
     if len(copies) < 2 or any(copy.keys() != copies[0].keys() for copy in copies):
         raise Malformed(0, "a copy is missing or cut, expected one of before the run and one after")
 
-    def between(first: dict[str, int], last: dict[str, int]) -> dict[str, float]:
-        """Counts of the second copy less those of the first."""
-        periods, often, time = (last[name] - first[name] for name in used)
-        if min(periods, often, time) < 0:
-            raise Malformed(0, "counts go back, expected copies of one group in order")
-        share = min(1.0, often / periods) if periods else 0.0
-        return {"throttled": share, "throttled_time": time * LOST[lost]}
-
-    pairs = [between(a, b) for a, b in pairwise(copies)]
-    samples = pd.DataFrame([{"t": float(i)} | pair for i, pair in enumerate(pairs, 1)])
-    table = pd.DataFrame([between(copies[0], copies[-1])])
+    steps = [{n: b[n] - a[n] for n in used} for a, b in pairwise(copies)]
+    if any(min(step.values()) < 0 for step in steps):
+        raise Malformed(0, "counts go back, expected copies of one group in order")
+    periods, often, time = (copies[-1][name] - copies[0][name] for name in used)
+    share = min(1.0, often / periods) if periods else 0.0
+    table = pd.DataFrame([{"throttled": share, "throttled_time": time * LOST[lost]}])
     others = [name for name in copies[0] if name not in used]
     told = (f"Counts left out: {', '.join(others)}.",) * bool(others)
-    return Reading(table, COLUMNS, told, samples)
+    return Reading(table, COLUMNS, told)

@@ -50,7 +50,8 @@ def read(path: str | Path) -> Cells:
 
 def recognises(text: str) -> bool:
     """Whether the first lines of a text have cells, as many in each."""
-    lines = [line for line in text[:20000].split("\n")[:-1] or [text] if line.strip()]
+    lines = text[:20000].split("\n")
+    lines = [line for line in (lines[:-1] if len(text) > 20000 else lines) if line.strip()]
     lines = [line for line in lines if not line.startswith(("#", "sep="))][:10]
     counts = {max(map(line.count, ",;\t")) for line in lines}
     return len(lines) > 1 and len(counts) == 1 and counts != {0}
@@ -58,9 +59,14 @@ def recognises(text: str) -> bool:
 
 def parse(text: str) -> Reading:
     """The columns as they are called: numbers as numbers, the rest as text."""
+    return reading(cells_of(text, least=1))
+
+
+def reading(cells: Cells) -> Reading:
+    """Cells as a table: columns of numbers as numbers, the rest as text."""
     import pandas as pd
 
-    cells, columns = cells_of(text), {}
+    columns = {}
     for name in cells:
         try:
             columns[name] = numbers(cells, name, "", positive=False)
@@ -70,8 +76,8 @@ def parse(text: str) -> Reading:
     return Reading(pd.DataFrame(columns), meanings)
 
 
-def cells_of(text: str) -> Cells:
-    """The columns of a delimited text. Raises Malformed."""
+def cells_of(text: str, least: int = 2) -> Cells:
+    """The columns of a delimited text with `least` rows or more. Raises Malformed."""
     if len(text) > LARGEST:
         raise Malformed(0, f"more than {LARGEST:,} characters, expected rows of a fit only")
     # Excel may name the delimiter in a first line such as "sep=;".
@@ -86,10 +92,19 @@ def cells_of(text: str) -> Cells:
                 rows.append((reader.line_num, cells))
     except csv.Error as error:
         raise Malformed(reader.line_num, f"{error}, expected a CSV file") from None
+    return named(rows, delimiter, least)
+
+
+def named(rows: list[tuple[int, list[str]]], delimiter: str = "", least: int = 1) -> Cells:
+    """The columns of rows, each with its line number, of which the first has the names. A row that
+    nothing parted may end early. Raises Malformed.
+    """
     if not rows:
         raise Malformed(0, "empty, expected a header row and rows of figures")
     width = max(i for _, row in rows for i, cell in enumerate(row, 1) if cell)
     # Excel leaves empty columns.
+    if not delimiter:
+        rows = [(line, row + [""] * (width - len(row))) for line, row in rows]
     (first, names), *rows = [(line, row[:width]) for line, row in rows]
     if all(map(is_number, names)):
         raise Malformed(first, "a row of numbers, expected a header with names")
@@ -99,9 +114,10 @@ def cells_of(text: str) -> Cells:
     for line, row in rows:
         if len(row) != len(names):
             raise Malformed(line, f"{len(row)} cells, expected {len(names)}")
-    if len(rows) < 2:
+    if len(rows) < least:
         seen = "one row" if rows else "a header only"
-        raise Malformed(0, f"{seen}, expected a header and at least two rows")
+        wanted = "two rows" if least == 2 else "one row"
+        raise Malformed(0, f"{seen}, expected a header and at least {wanted}")
     table = Cells({n: {line: row[i] for line, row in rows} for i, n in enumerate(names)})
     table.delimiter = delimiter
     commas = [cell for _, row in rows for cell in row if COMMA.fullmatch(cell)]

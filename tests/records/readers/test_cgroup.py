@@ -21,16 +21,16 @@ def test_figures_are_differences_between_copies(name, unit):
     before, after = dict(lines[:half]), dict(lines[half:])
     more = {n: int(after[n]) - int(before[n]) for n in before}
     lost = next(n for n in more if n.startswith("throttled"))
-    assert found == "cgroup" and len(reading.table) == len(reading.samples) == 1
+    assert found == "cgroup" and len(reading.table) == 1
     row = reading.table.iloc[0]
     assert row["throttled"] == more["nr_throttled"] / more["nr_periods"]
     assert row["throttled_time"] == pytest.approx(more[lost] * unit)
 
 
-def test_copies_of_many_moments_are_samples():
+def test_of_many_copies_the_first_and_the_last_count():
     text = "".join(f"nr_periods {5 * i}\nnr_throttled {i}\nthrottled_usec {i}\n" for i in range(9))
     reading = cgroup.parse(text)
-    assert [*reading.samples["throttled"]] == [0.2] * 8
+    assert reading.table["throttled"][0] == 0.2
     assert reading.table["throttled_time"][0] == pytest.approx(8e-6)
 
 
@@ -56,5 +56,8 @@ def test_a_run_that_was_stopped_by_its_limit_is_told(tmp_path):
     (tmp_path / "8.cgroup.txt").write_text((FOLDER / "cgroup-2-by-hand.txt").read_text())
     reading = folder.read(tmp_path)
     assert reading.table["throttled"][0] == 0.75
+    other = "nr_periods 0\nnr_throttled 0\nthrottled_usec 0\n\n"
+    (tmp_path / "8.cpu.stat.txt").write_text(other + other.replace("s 0", "s 600"))
+    assert folder.read(tmp_path).table["throttled"][0] == 0.75
     (told,) = [sentence for sentence in reading.left_out if "limit" in sentence]
     assert told.startswith("8.wrk.txt: the limit of processor time stopped the program in 75.0%")

@@ -1,5 +1,6 @@
 """Tables of one's own: CSV, TSV and workbooks, and files that are none."""
 
+import re
 import zipfile
 
 import numpy as np
@@ -41,6 +42,37 @@ def test_a_workbook_is_the_table_of_its_first_sheet(workbook):
 
 def test_a_workbook_may_have_any_name(workbook):
     assert len(readers.read(workbook.rename(workbook.with_name("points")))[1].table) == 3
+
+
+def test_a_workbook_with_wrong_dimensions_is_read_whole(workbook, tmp_path):
+    path = tmp_path / "wrong.xlsx"
+    with zipfile.ZipFile(workbook) as old, zipfile.ZipFile(path, "w") as new:
+        for name in old.namelist():
+            part = old.read(name)
+            new.writestr(name, re.sub(rb'dimension ref="[^"]*"', b'dimension ref="A1:A2"', part))
+    assert readers.read(path)[1].table.equals(readers.read(workbook)[1].table)
+
+
+def test_odd_workbooks(tmp_path):
+    path, book = tmp_path / "odd.xlsx", openpyxl.Workbook()
+    book.active.append(["hidden"])
+    book.active.sheet_state = "hidden"
+    sheet = book.create_sheet("points")
+    for row in [["N", "X (a; b; c)"], [1, 10], ["#N/A", 19], [], [4, 30, None], [8, 40]]:
+        sheet.append(row)
+    book.save(path)
+    reading = readers.read(path)[1]
+    assert [*reading.table["N"]] == ["1", "#N/A", "4", "8"]
+    assert [*reading.table["X (a; b; c)"]] == [10, 19, 30, 40]
+    assert reading.left_out == ("Sheet 'points' is read. Sheets left out: Sheet.",)
+    sheet.cell(300, 16384).number_format = "0.00"
+    book.save(path)
+    assert len(readers.read(path)[1].table) == 4
+    for i in range(40):
+        sheet.cell(300 + i, 16384).number_format = "0.00"
+    book.save(path)
+    with pytest.raises(InputError, match="more than 500,000 cells"):
+        readers.read(path)
 
 
 def test_a_workbook_can_be_fitted(workbook):
