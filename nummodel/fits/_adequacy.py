@@ -47,6 +47,12 @@ def lack_of_fit(fit: Fit) -> LackOfFit | None:
     return None if p is None else LackOfFit(p, "by residuals that bend with the load")
 
 
+def missed(fit: Fit, lack: LackOfFit) -> str:
+    """By how much a law misses the points (root mean square), and how sure that is."""
+    off = float(np.sqrt(np.mean((fit.X / fit.at(fit.N) - 1) ** 2)))
+    return f"misses the points by {100 * off:.2g} % (p = {lack.p:.2g}, {lack.how})"
+
+
 def cautions(fit: Fit, run: Any = None) -> list[str]:
     """Sentences about what may make the intervals of a fit wrong: a law that misses the points, a
     point far from the others, errors that grow otherwise than the weights say, and runs.
@@ -58,7 +64,7 @@ def cautions(fit: Fit, run: Any = None) -> list[str]:
     load, sentences = fit.law.quantities[0], []
     lack = lack_of_fit(fit)
     if lack and lack.p < WRONG:
-        sentences.append(f"the law misses the points (p = {lack.p:.2g}, {lack.how})")
+        sentences.append(f"the law {missed(fit, lack)}")
     more, other = ("less", "absolute") if _errors.percent(fit.weights) else ("more", "log")
     if fit.lead < CLOSE and _scattered(fit):
         sentences.append(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nummodel.fits import _errors
-from nummodel.fits._adequacy import WRONG, lack_of_fit
+from nummodel.fits._adequacy import WRONG, lack_of_fit, missed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -75,7 +75,7 @@ def wrong(fit: "Fit") -> str:
     lack = lack_of_fit(fit)
     if lack is None or lack.p >= WRONG:
         return ""
-    return f"it misses the points (p = {lack.p:.2g}, {lack.how})"
+    return f"it {missed(fit.whole, lack)}"
 
 
 def table(fits: Mapping[str, "Fit"]) -> "pd.DataFrame":
