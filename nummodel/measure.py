@@ -139,8 +139,8 @@ def _failed(run: Run, output: Path, why: str) -> bool:
 
 
 def _limits() -> dict[Path, str]:
-    """What Linux counts of the limits of processor time of this group of programs, and of the
-    groups around it, by the file that has the counts.
+    """The text of `cpu.stat`, by its path, for the control group that this program is in and for
+    all groups that contain this group.
     """
     with suppress(OSError):
         lines = [line.split(":", 2) for line in Path("/proc/self/cgroup").read_text().splitlines()]
@@ -156,7 +156,9 @@ def _limits() -> dict[Path, str]:
 
 
 def _limited(before: dict[Path, str], after: dict[Path, str]) -> str:
-    """Both counts of the group that was stopped most often; nothing where no limit held."""
+    """The texts from before and after a run, of the group that was stopped most often in this run;
+    an empty text if no group has a limit.
+    """
 
     def more(path: Path, name: str) -> int:
         counts = (re.search(rf"^{name} ([0-9]+)$", t[path], re.M) for t in (before, after))

@@ -77,7 +77,7 @@ def reading(cells: Cells) -> Reading:
 
 
 def cells_of(text: str, least: int = 2) -> Cells:
-    """The columns of a delimited text with `least` rows or more. Raises Malformed."""
+    """The columns of a delimited text. Raises Malformed, also if it has fewer than `least` rows."""
     if len(text) > LARGEST:
         raise Malformed(0, f"more than {LARGEST:,} characters, expected rows of a fit only")
     # Excel may name the delimiter in a first line such as "sep=;".
@@ -96,8 +96,8 @@ def cells_of(text: str, least: int = 2) -> Cells:
 
 
 def named(rows: list[tuple[int, list[str]]], delimiter: str = "", least: int = 1) -> Cells:
-    """The columns of rows, each with its line number, of which the first has the names. A row that
-    nothing parted may end early. Raises Malformed.
+    """The columns of some rows. Each row comes with its line number; the first row has the names.
+    Without a delimiter, a row may have fewer cells than others. Raises Malformed.
     """
     if not rows:
         raise Malformed(0, "empty, expected a header row and rows of figures")
