@@ -22,6 +22,8 @@ FULL = 10.0
 MANY = 25
 #: A station whose demand for each server is at least this share of the largest may limit as well.
 NEAR = 0.9
+#: The level of the intervals by which it is told what limits.
+LEVEL = 0.95
 #: How far columns may be from the operational laws by errors of measurement.
 TOLERANCE = 0.2
 
@@ -46,10 +48,13 @@ class Face(Fit):
         longest = max(self.times().values())
         return np.inf, 1 / longest if longest > 0 else np.inf
 
-    def times(self) -> dict[str, float]:
-        """The demand of each station, per server [s]: the reciprocal of the most it can do."""
+    def times(self, values: Mapping[str, Any] | None = None) -> dict[str, float]:
+        """The demand of each station, per server [s]: the reciprocal of the most it can do. Of
+        these `values` of the law, or else of those that were estimated.
+        """
         system = self.law.system  # type: ignore[attr-defined]
-        return {n: self.values[f"D_{n}"] / system.most(n, self.values) for n in system.servers}
+        at = values or self.values
+        return {n: at[f"D_{n}"] / system.most(n, at) for n in system.servers}
 
     @property
     def dof(self) -> int:
@@ -198,7 +203,7 @@ def _rounding(values: np.ndarray) -> float:
     return 0.0
 
 
-def _longer(fit: Face, one: str, other: str, level: float = 0.95) -> bool:
+def _longer(fit: Face, one: str, other: str) -> bool:
     """Whether the demand per server at one station is larger than at another, beyond errors."""
     longest, slopes = fit.times(), dict.fromkeys(fit.inner, 0.0)
     for name, sign in ((one, 1), (other, -1)):
@@ -207,7 +212,24 @@ def _longer(fit: Face, one: str, other: str, level: float = 0.95) -> bool:
                 slopes[quantity] = sign * power * longest[name] / fit.values[quantity]
     slope = np.array([*slopes.values()])
     error = np.sqrt(slope @ fit.covariance @ slope)
-    return bool(longest[one] - longest[other] > quantile(level, fit.dof) * error)
+    return bool(longest[one] - longest[other] > quantile(LEVEL, fit.dof) * error)
+
+
+def rival(fit: Face) -> str:
+    """A system that another station limits, if the points do not exclude it, in a sentence."""
+
+    def longest(values: Mapping[str, Any]) -> str:
+        times = fit.times(values)
+        return max(times, key=times.__getitem__)
+
+    for cost, values in fit.whole.minima:
+        if cost < quantile(LEVEL, fit.dof) ** 2 and longest(values) != longest(fit.values):
+            estimates = ", ".join(f"{n} = {show(values[n])}" for n in fit.free)
+            return (
+                f"a system that {longest(values)} limits may be the right one as well "
+                f"({estimates}): the utilisation of a station would tell"
+            )
+    return ""
 
 
 def limit(fit: Face) -> tuple[str, str] | None:
@@ -218,7 +240,7 @@ def limit(fit: Face) -> tuple[str, str] | None:
     first, *rest = sorted(longest, key=longest.__getitem__, reverse=True)
     if not fit.others or (rest and longest[rest[0]] > NEAR * longest[first]):
         return None
-    if any(not _longer(fit, first, n) for n in rest):
+    if any(not _longer(fit, first, n) for n in rest) or rival(fit):
         return None
     # Two stations of as many servers make the same curves with their names exchanged.
     places = {n: fit.law.system.places(n, fit.values) for n in longest}  # type: ignore[attr-defined]

@@ -15,7 +15,15 @@ from nummodel.arguments import LARGEST, within
 from nummodel.errors import InputError
 from nummodel.fits import _errors, _intervals, _peaks
 from nummodel.fits._functions import Bounds, Function, law_of
-from nummodel.fits._leastsquares import Batch, in_unit, scale_of, search, solve, unit_of
+from nummodel.fits._leastsquares import (
+    Batch,
+    in_unit,
+    minima,
+    scale_of,
+    search,
+    solve,
+    unit_of,
+)
 from nummodel.fits._problem import Solved, problem
 from nummodel.formula import Formula
 
@@ -291,6 +299,19 @@ class Fit(Solved):
         J = self.law.gradient(names)(**{self.law.quantities[0]: self.N}, **self.values)
         J = J / self.at(self.N)[:, None] if _errors.percent(self.weights) else J
         return J * np.sqrt(self.w)[:, None]
+
+    @cached_property
+    def minima(self) -> list[tuple[float, dict[str, Any]]]:
+        """Where searches from all over the allowed ranges end, the lowest first: by how much F of
+        `_intervals.cost` is higher there than at the estimates, and the values of the law. Nothing
+        for a search that began at one place only, or without points to spare.
+        """
+        if self.local or self.dof <= 0:
+            return []
+        found = minima(self)
+        cost, order = (found.rss - self.rss) / self.variance, np.argsort(found.rss)
+        named = [dict(zip(self.free, row.tolist(), strict=True)) for row in found.estimate]
+        return [(float(cost[k]), self.known | named[k]) for k in order]
 
     @cached_property
     def _flat(self) -> bool:

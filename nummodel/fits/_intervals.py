@@ -8,7 +8,7 @@ Watts 1988, chapter 6).
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -20,8 +20,13 @@ from nummodel.fits._reparametrised import by_height, by_peak, height_at, level
 from nummodel.formula import Formula
 from nummodel.nomenclature import quantity
 
+if TYPE_CHECKING:
+    from nummodel.fits._fit import Fit
+
 #: Valleys of the coarse mesh that are followed down.
 TRIES = 3
+#: Valleys of the costs, at most, whose ends are searched for one after the other.
+VALLEYS = 5
 #: What may be infinite, and is searched for by its reciprocal.
 RECIPROCAL = ("N_opt", "X_max")
 #: How often a measurement counts that a curve has to meet: its interval is then a thousandth of its
@@ -49,6 +54,12 @@ class Target(NamedTuple):
     rooted: str = ""
     alternatives: tuple["Target", ...] = ()
     columns: Mapping[str, Any] = {}
+
+    def rows(self, which: np.ndarray) -> "Target":
+        """Some of its rows."""
+        loads, weight = (v if v is None else v[which] for v in (self.loads, self.weight))
+        columns = {n: v[which] for n, v in self.columns.items()}
+        return self._replace(value=self.value[which], loads=loads, weight=weight, columns=columns)
 
     def values(self, of_the_law: dict[str, Any]) -> dict[str, Any]:
         """Values of quantities of the fitted law, and the root that follows, if it is not there."""
@@ -236,23 +247,86 @@ def squares(
     return best._replace(rss=np.min([best.rss, *others], axis=0))
 
 
-def interval(fit: Solved, target: Target, level: float) -> tuple[np.ndarray, np.ndarray]:
+def interval(fit: "Fit", target: Target, level: float) -> tuple[np.ndarray, np.ndarray]:
     """Lower and upper ends, one a row of the target; NaN without points to spare or a weight.
 
     A cost that does not reach the threshold before the bound of the range has its end there, which
     may be infinity.
+
+    Beyond an end the cost may fall again, around another minimum of the sum of squares. Errors of
+    measurement may have made this one or that one the lower. So each minimum is allowed its share
+    of the misses (Bonferroni), and the interval holds those that are not excluded then.
     """
     t, count = fit.quantiles(target, level), len(target.value)
     no_weight = target.weight is not None and np.isnan(target.weight).any()
     if np.isnan(t).any() or not count or no_weight:
         return np.full(count, np.nan), np.full(count, np.nan)
-    low, high = _range(fit.law, target)
+    lower, upper = np.full(count, np.inf), np.full(count, -np.inf)
+    row, value, near = np.arange(count), target.value, _estimates(fit, target, count)
+    wider, of_two = t.copy(), fit.quantiles(target, _shared(level, 2))
+    for _ in range(VALLEYS):
+        low, high = _around(fit, target.rows(row)._replace(value=value), wider[row], near)
+        np.minimum.at(lower, row, low)
+        np.maximum.at(upper, row, high)
+        more = _apart(fit, target, of_two, lower, upper)
+        again = np.isin(row, more[0])
+        pairs = zip((row, value, near), more, strict=True)
+        row, value, near = (np.concatenate([old[again], new]) for old, new in pairs)
+        valleys = np.bincount(row, minlength=count)
+        for n in np.unique(valleys[row]):
+            some = np.flatnonzero(valleys == n)
+            wider[some] = fit.quantiles(target.rows(some), _shared(level, n))
+        if not len(row):
+            break
+    return lower, upper
+
+
+def _shared(level: float, count: int) -> float:
+    """The level of each of several minima that together miss the truth as often as this says."""
+    return min(1 - (1 - level) / count, float(np.nextafter(1.0, 0.0)))
+
+
+def _apart(
+    fit: "Fit", target: Target, t: np.ndarray, lower: np.ndarray, upper: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The next minimum below the ends of each row, and the next above them, of those that cost less
+    than the threshold: the row, the value of the target, and what is free beside it.
+    """
+    load = fit.law.quantities[0]
+    nearest: dict[tuple[int, int], tuple[float, list[float]]] = {}
+    for cost, values in fit.minima if target.name in fit.free or target.loads is not None else []:
+        if cost > t.max() ** 2:
+            break
+        if target.loads is None:
+            value = np.array([values[target.name]])
+        else:
+            value = fit.law.unchecked(**{**values, **target.columns, load: target.loads})
+        near = [target.values(values)[n] for n in target.free]
+        for side, out in enumerate((value < lower, value > upper)):
+            for i in map(int, np.flatnonzero(out & (cost < t**2))):
+                before = nearest.get((i, side), (np.inf * (2 * side - 1), near))[0]
+                if abs(value[i] - target.value[i]) < abs(before - target.value[i]):
+                    nearest[i, side] = float(value[i]), near
+    rows = np.array([i for i, _ in nearest], dtype=int)
+    beside = np.array([near for _, near in nearest.values()], dtype=float)
+    there = np.array([value for value, _ in nearest.values()], dtype=float)
+    return rows, there, beside.reshape(len(rows), len(target.free))
+
+
+def _around(
+    fit: Solved, target: Target, t: np.ndarray, near: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The ends of one valley of the costs: the values nearest to the target's own that cost t^2.
+    What is free beside the target is searched for from those `near` it, a row each.
+    """
+    count, (low, high) = len(target.value), _range(fit.law, target)
     size = {"X": fit.X.max(), "N": fit.N.max()}.get(target.name[0], 1.0)
     far = FAR * np.maximum(np.where(np.isfinite(target.value), np.abs(target.value), 0.0), size)
     lowest = np.full(count, low or (target.name in RECIPROCAL) * size / FAR)
     lowest = np.maximum(lowest, -far)
     far = np.minimum(far, high)
-    lower, upper = _ends(fit, target, t, np.clip(target.value, low, far), lowest, far)
+    value = np.clip(target.value, low, far)
+    lower, upper = _ends(fit, target, t, value, lowest, far, np.tile(near, (2, 1)))
     return np.where(lower == lowest, low, lower), np.where(upper == far, high, upper)
 
 
@@ -264,9 +338,10 @@ def _range(law: Formula, target: Target) -> tuple[float, float]:
     return quantity(target.name)[3:] if target.loads is not None else law.range_of(target.name)
 
 
-def _ends(fit: Solved, target: Target, t: np.ndarray, value, lowest, far) -> np.ndarray:
+def _ends(fit: Solved, target: Target, t: np.ndarray, value, lowest, far, path) -> np.ndarray:
     """The ends of the intervals: from the estimates `value` down to `lowest` and up to `far`, the
-    first values whose cost is t^2, of the same row; `lowest` or `far` itself if there is none.
+    first values whose cost is t^2, of the same row; `lowest` or `far` itself if there is none. The
+    `path` has what is free beside the target where the search of each end has come to.
     """
     from scipy.optimize.elementwise import find_root
 
@@ -280,7 +355,6 @@ def _ends(fit: Solved, target: Target, t: np.ndarray, value, lowest, far) -> np.
         [near == turned(np.tile(far, 2)), near == 0], [near, 1e-9], 1e-3 * np.abs(near)
     )
     end = limit.copy()
-    path = _estimates(fit, target, 2 * count)  # where the search of each end has come to
 
     def excess(value, search, everywhere=True):
         search = search.astype(int)

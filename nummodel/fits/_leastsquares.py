@@ -275,6 +275,26 @@ def descend(
     """For each problem the best of the minima that its `start` and the `count` cheapest valleys of
     a mesh with the `axes` lead to. Either may be None.
     """
+    estimate, rss = _minima(batch, axes, count, start, tolerance)
+    best = np.arange(len(rss)), np.argmin(rss, axis=1)
+    return Solution(estimate[best], rss[best])
+
+
+def minima(problem: Problem, count: int = 30) -> Solution:
+    """Where a search ends that begins in any of the `count` cheapest valleys of the coarse mesh: a
+    row for each.
+    """
+    law, free, unit = problem.law, problem.free, unit_of(problem.law, problem.X)
+    X, known = problem.X / unit, in_unit(law, problem.given, unit)
+    batch = Batch(law, free, known, X[None], problem.w, problem.weights)
+    estimate, rss = _minima(batch, axes(law, free, problem.N, X), count, None, 1e-14)
+    back = in_unit(law, dict.fromkeys(free, 1.0), 1 / unit)
+    squared = 1.0 if _errors.percent(problem.weights) else unit**2
+    return Solution(estimate[0] * [back[n] for n in free], rss[0] * squared)
+
+
+def _minima(batch: Batch, axes, count: int, start, tolerance: float) -> Solution:
+    """As `descend`, with all minima of a problem in its row."""
     starts = [] if start is None else [start[:, None]]
     if axes is not None and batch.free:
         starts.append(_cheapest(batch, axes, count))
@@ -284,8 +304,7 @@ def descend(
     known = {n: np.repeat(v, times if v.ndim == 2 else 1, axis=0) for n, v in batch.known.items()}
     tries = batch._replace(known=known, X=X, w=w)
     estimate, rss = solve(tries, tried.reshape(rows * times, size), tolerance)
-    best = np.arange(rows) * times + np.argmin(rss.reshape(rows, times), axis=1)
-    return Solution(estimate[best], rss[best])
+    return Solution(estimate.reshape(rows, times, size), rss.reshape(rows, times))
 
 
 def axes(
@@ -341,8 +360,8 @@ def mesh(axes: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def _cheapest(batch: Batch, axes: Mapping[str, np.ndarray], count: int) -> np.ndarray:
-    """The `count` points of a mesh with the least residual sum of squares, of those with less than
-    their neighbours in the mesh; an array by problem, point and free quantity. The scale of the law
+    """The `count` points of a mesh from which to begin: those with less residual sum of squares than
+    their neighbours in the mesh, the least first, and then the others in this order; an array by problem, point and free quantity. The scale of the law
     follows in closed form.
     """
     law, free, known, X, w, kind = batch
@@ -374,7 +393,7 @@ def _cheapest(batch: Batch, axes: Mapping[str, np.ndarray], count: int) -> np.nd
     rss = np.concatenate([rss for rss, _ in parts], axis=1)
     rss = np.where(np.isfinite(rss), rss, np.inf)
     valley = np.isfinite(rss) if listed else _valleys(rss.reshape(-1, *shape)).reshape(rss.shape)
-    best = np.argsort(np.where(valley, rss, np.inf), axis=1)[:, :count]
+    best = np.lexsort((rss, ~valley))[:, :count]
     start = {n: p[best] for n, p in points.items()}
     if scale:
         sizes = np.concatenate([size for _, size in parts], axis=1)

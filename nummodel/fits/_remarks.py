@@ -48,6 +48,14 @@ def answer(fit: Fit, x: str = "", y: str = "", level: float = 0.95) -> str:
         last = fit.interval("N_opt", level)[1]
         end = f"; if it has a peak, then at {show(last)} at most" if 1 < last < np.inf else ""
         return f"{y} only falls as {x} grows from 1{end} ({100 * level:.15g} %)."
+    at_load = fit.means[0]
+    if peak and at_load[-1] == at_load.max():
+        return (
+            f"No peak was measured: {y} is highest at the last load, "
+            f"{show(float(fit.N.max()))}. This law has a peak "
+            f"at {x} = {show(peak[0])}{between('N_opt')}, where its curve reaches "
+            f"{show(peak[1])}{between('X_max')}; with another law {y} may go on rising."
+        )
     if peak:
         beyond = ", beyond the measurements" if peak[0] > BEYOND * fit.N.max() else ""
         return (

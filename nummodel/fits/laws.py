@@ -9,7 +9,7 @@ import numpy as np
 
 from nummodel.errors import InputError
 from nummodel.fits import _adequacy, compare
-from nummodel.fits._closed import fit_closed
+from nummodel.fits._closed import fit_closed, rival
 from nummodel.fits._fit import Fit, fit
 from nummodel.models import scaling
 from nummodel.nomenclature import show
@@ -128,7 +128,9 @@ def cautions(fits: Mapping[str, Fit], chosen: str | None, run: Any = None) -> li
     if not chosen:
         return [f"no law could be chosen: {choose(fits)[1]}"]
     if chosen == CLOSED:
-        return [*_adequacy.cautions(fits[CLOSED].whole), *_lower(fits[CLOSED])]
+        other = rival(fits[CLOSED])  # type: ignore[arg-type]
+        found = [*_adequacy.cautions(fits[CLOSED].whole), *_lower(fits[CLOSED])]
+        return [*found, other] if other else found
     return [
         *_too_few_points(chosen, fits),
         *_adequacy.cautions(fits[chosen], run),

@@ -9,6 +9,7 @@ from nummodel.fits import _intervals, bootstrap, compare, joint, lack_of_fit, la
 from nummodel.fits._closed import contradictions, fit_closed, limit
 from nummodel.fits.laws import cautions
 from nummodel.models import systems
+from nummodel.nomenclature import show
 
 N = np.array([10.0, 20, 40, 80, 160, 300])
 VALUES = {"D_cpu": 0.03, "D_lock": 0.005, "Z": 1.0}
@@ -258,3 +259,36 @@ def test_a_peak_is_claimed_only_if_a_fall_is_seen():
         chosen, why = laws.choose(fits)
         assert (fits[chosen].peak() is not None) == claimed, why
         assert claimed or chosen == "closed"
+
+
+def test_two_systems_that_both_fit_are_both_in_the_intervals():
+    """With errors of 3 and 6 %, the processors may be full at the highest load, or the lock."""
+    random = np.random.default_rng(3)
+    laws, loads = systems.closed(cpu=4, lock=1), np.array([10.0, 20, 40, 60, 80, 120, 200, 300])
+    data = {
+        n: laws[n](N=loads, **VALUES) * np.exp(error * random.standard_normal(len(loads)))
+        for n, error in (("X", 0.03), ("R", 0.06))
+    }
+    found = fit_closed(loads, data["X"], {"R": data["R"]}, c_cpu=4)
+    sizes = np.sqrt(found.whole.w)
+
+    def misses(p):
+        at = dict(zip(VALUES, np.exp(p), strict=True))
+        curves = np.concatenate([laws[n](N=loads, **at) for n in ("X", "R")])
+        return sizes * np.log(curves / np.concatenate([data["X"], data["R"]]))
+
+    starts = (0.03, 0.005, 1.0), (0.026, 0.0075, 1.0)
+    first, second = (least_squares(misses, np.log(s), xtol=1e-12, ftol=1e-12) for s in starts)
+    both = [dict(zip(VALUES, np.exp(s.x), strict=True)) for s in (first, second)]
+    assert both[0]["D_lock"] < both[0]["D_cpu"] / 4 and both[1]["D_lock"] > both[1]["D_cpu"] / 4
+    rise = 2 * abs(first.cost - second.cost) / found.whole.variance
+    for name in ("D_cpu", "D_lock"):
+        target = _intervals.of(found.whole, name)
+        assert rise < found.whole.quantiles(target, 0.95)[0] ** 2
+        low, high = found.interval(name)
+        assert low < min(s[name] for s in both) and max(s[name] for s in both) < high
+    assert limit(found) is None
+    [said] = [c for c in cautions({"closed": found}, "closed") if "may be the right one" in c]
+    limits = min(both, key=lambda s: abs(s["D_lock"] - found.estimate["D_lock"]))
+    other = both[both[0] is limits]
+    assert f"D_lock = {show(other['D_lock'])}" in said

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from reference import CASES, points
 from scipy.special import lambertw
 from scipy.stats import f as F
+from scipy.stats import t
 
 from nummodel.fits import _intervals, answer, bootstrap, compare, fit, remarks
 from nummodel.fits._bootstrap import resamples
@@ -673,6 +674,16 @@ def test_what_algebra_does_not_find_has_no_interval(monkeypatch):
     assert answer(rising) == "X has neither peak nor ceiling in these measurements."
 
 
+@pytest.mark.parametrize("last", [0.98, 1.02])
+def test_a_peak_of_the_curve_that_no_point_shows_is_not_told_as_one(last):
+    X = np.array([100.0, 180, 300, 420, 480, 480 * last])
+    said = answer(fit(LAWS["usl"], {"N": [1, 2, 4, 8, 16, 24], "X": X}))
+    begins = (
+        "X is highest at N = " if last < 1 else "No peak was measured: X is highest at the last"
+    )
+    assert said.startswith(begins) and ("may go on rising" in said) == (last > 1)
+
+
 @formula("X")
 def in_pairs_and_threes(N, X1, sigma, kappa, cold):
     return X1 * N / (1 + sigma * (N - 1) + N * (N - 1) * (kappa + cold * (N - 2)))
@@ -848,3 +859,27 @@ def test_relative_weights_hold_what_they_say(n, noise):
 def squares_left(base, free, known, X):
     batch = Batch(base.law, free, known, X, np.ones_like(X), base.weights)
     return solve(batch, np.ones((len(X), len(free)))).rss
+
+
+@formula("X")
+def folded(N, a):
+    """Two values of a give the same straight line."""
+    return N * (2 + (a - 1) * (a - 3))
+
+
+@pytest.mark.parametrize("noise, valleys", [(0.02, 2), (5.0, 1)])
+def test_an_interval_holds_every_minimum_that_the_points_do_not_exclude(noise, valleys):
+    """The line's own interval is exact. Its upper end, turned back into the lowest and the highest
+    a, has the ends of the interval of a, at the level of each of as many minima.
+    """
+    N = np.array([1.0, 2, 3, 4, 5, 6])
+    X = 2 * N + noise * np.array([1.0, -1, 0.5, -0.5, 1, -0.6])
+    result = fit(folded, {"N": N, "X": X}, bounds={"a": (0, 4)})
+    slope = N @ X / (N @ N)
+    rss = np.sum((X - slope * N) ** 2)
+    half = t.isf(0.025 / valleys, 5) * np.sqrt(rss / 5 / (N @ N))
+    low, high = sorted(np.roots([1, -4, 5 - slope - half]))
+    assert result.interval("a") == pytest.approx((low, high), rel=1e-6)
+    if valleys > 1:  # one minimum alone, where the search is told to look no further
+        alone = fit(folded, {"N": N, "X": X}, start={"a": 1.1}, bounds={"a": (0, 4)})
+        assert alone.interval("a")[1] < 1.1
