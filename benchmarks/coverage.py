@@ -29,8 +29,9 @@ from scipy.special import ndtri
 from scipy.stats import f as F
 from tqdm import tqdm
 
-from nummodel.fits import Fit, _intervals, fit, joint
-from nummodel.fits._leastsquares import Batch, Solution, descend
+from nummodel.fits import Fit, _intervals, _targets, fit, joint
+from nummodel.fits._leastsquares import Batch, Solution
+from nummodel.fits._search import descend
 from nummodel.models import scaling, systems
 from nummodel.models.scaling import LAWS
 from nummodel.nomenclature import quantity
@@ -167,17 +168,17 @@ def _loads(N: np.ndarray) -> dict[str, float]:
     return {"middle": N[len(N) // 2], "end": N[-1], "twice": 2 * N[-1]}
 
 
-def _held(base: Fit, asked: str, value: float, N: np.ndarray) -> tuple[_intervals.Target, dict]:
+def _held(base: Fit, asked: str, value: float, N: np.ndarray) -> tuple[_targets.Target, dict]:
     """What is asked for, as a target, and the figures at which it is held."""
     if np.isinf(value):  # a peak or a ceiling at infinity: what it takes is nothing of these
         none = [q for q in ("sigma", "kappa")[asked == "N_opt" :] if q in base.free]
-        target = _intervals.of(base, none[-1])
+        target = _targets.of(base, none[-1])
         free = tuple(q for q in base.free if q not in none)
         return target._replace(free=free), dict.fromkeys(none, 0.0)
     if asked in _loads(N):
-        target = _intervals.height(base, np.array([_loads(N)[asked]]))
+        target = _targets.height(base, np.array([_loads(N)[asked]]))
     else:
-        target = _intervals.of(base, asked)
+        target = _targets.of(base, asked)
     loads = {} if target.loads is None else {"N0": float(target.loads[0])}
     return target, {target.name: value} | loads
 

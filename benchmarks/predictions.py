@@ -10,7 +10,8 @@ import click
 import numpy as np
 from scipy.stats import f as F
 
-from nummodel.fits._leastsquares import Batch, axes, descend
+from nummodel.fits._leastsquares import Batch
+from nummodel.fits._search import axes, descend
 from nummodel.models.scaling import LAWS
 
 GRIDS = {

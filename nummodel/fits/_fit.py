@@ -13,18 +13,11 @@ import numpy as np
 
 from nummodel.arguments import LARGEST, within
 from nummodel.errors import InputError
-from nummodel.fits import _errors, _intervals, _peaks
+from nummodel.fits import _errors, _intervals, _peaks, _targets
 from nummodel.fits._functions import Bounds, Function, law_of
-from nummodel.fits._leastsquares import (
-    Batch,
-    in_unit,
-    minima,
-    scale_of,
-    search,
-    solve,
-    unit_of,
-)
+from nummodel.fits._leastsquares import Batch, solve
 from nummodel.fits._problem import Solved, problem
+from nummodel.fits._search import in_unit, minima, scale_of, search, unit_of
 from nummodel.formula import Formula
 
 if TYPE_CHECKING:
@@ -138,14 +131,14 @@ class Fit(Solved):
         points to spare. Raises ValueError for what the law lacks, and for an X_max that follows
         from two estimates none of which is a scale.
         """
-        movers = _intervals.movers(self, name)
+        movers = _targets.movers(self, name)
         if len(movers) == 1:  # what follows one estimate alone, and may go up and down with it
             low, high = np.minimum(self.interval(movers[0], level), 1e30)
             values = np.linspace(low, high, 17)[: None if low <= high else 0]
             moved = [replace(self, estimate=self.estimate | {movers[0]: v}) for v in values]
             ends = [max(_peaks.top(fit)[name == "X_max"], 0.0) for fit in moved]
             return min(ends, default=np.nan), max(ends, default=np.nan)
-        low, high = _intervals.interval(self, _intervals.of(self, name), level)
+        low, high = _intervals.interval(self, _targets.of(self, name), level)
         return float(low[0]), float(high[0])
 
     def estimates(self, level: float = 0.95) -> dict[str, Estimate]:
@@ -197,7 +190,7 @@ class Fit(Solved):
         import pandas as pd
 
         N, columns = self._loads("curve", N, columns)
-        low, high = _intervals.interval(self, _intervals.height(self, N, columns), level)
+        low, high = _intervals.interval(self, _targets.height(self, N, columns), level)
         return pd.DataFrame({"N": N, "value": self.at(N, **columns), "low": low, "high": high})
 
     def predict(self, N, level: float = 0.95, weight: Any = None, **columns) -> "pd.DataFrame":
@@ -228,7 +221,7 @@ class Fit(Solved):
         if weight is None:
             weight = np.nan if self.weights == "given" else 1.0
         weight = np.broadcast_to(np.asarray(weight, dtype=float), at.shape)
-        target = _intervals.observation(self, at, weight, columns)
+        target = _targets.observation(self, at, weight, columns)
         low, high = _intervals.interval(self, target, level)
         if len(at) < len(np.unique(N)):
             low, high = (value * np.interp(np.log(N), np.log(at), e / curve) for e in (low, high))

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from nummodel.fits._leastsquares import axes, mesh
 from nummodel.fits._problem import Solved
+from nummodel.fits._search import axes, mesh
 
 #: An end this many times beyond the estimate, or the measurements, is as good as infinite.
 FAR = 1e9

@@ -14,8 +14,8 @@ import numpy as np
 
 from nummodel.fits._fit import Fit
 from nummodel.fits._fit import fit as fit_one
-from nummodel.fits._intervals import Target
 from nummodel.fits._problem import quantile
+from nummodel.fits._targets import Target
 from nummodel.formula import Formula
 
 #: How often the errors of the parts are estimated again, at most.

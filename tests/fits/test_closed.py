@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import least_squares
 
 from nummodel.errors import InputError
-from nummodel.fits import _intervals, bootstrap, compare, joint, lack_of_fit, laws
+from nummodel.fits import _targets, bootstrap, compare, joint, lack_of_fit, laws
 from nummodel.fits._closed import contradictions, fit_closed, limit
 from nummodel.fits.laws import cautions
 from nummodel.models import systems
@@ -230,7 +230,7 @@ def test_the_end_of_an_interval_costs_what_scipy_finds_from_many_places():
     X = [0.944, 1.297, 1.832, 2.592, 3.629, 5.128, 6.235, 9.95, 14.464, 19.085, 24.381]
     law = systems.closed(bottleneck=None)["X"]
     found = joint.measured({"X": law}, {"N": loads, "X": X})
-    target = _intervals.height(found, np.array([556.0]), {"part": np.ones(1)})
+    target = _targets.height(found, np.array([556.0]), {"part": np.ones(1)})
     threshold = found.quantiles(target, 0.95)[0] ** 2
     for end in found.curve([556.0], part=1.0).loc[0, ["low", "high"]]:
 
@@ -283,7 +283,7 @@ def test_two_systems_that_both_fit_are_both_in_the_intervals():
     assert both[0]["D_lock"] < both[0]["D_cpu"] / 4 and both[1]["D_lock"] > both[1]["D_cpu"] / 4
     rise = 2 * abs(first.cost - second.cost) / found.whole.variance
     for name in ("D_cpu", "D_lock"):
-        target = _intervals.of(found.whole, name)
+        target = _targets.of(found.whole, name)
         assert rise < found.whole.quantiles(target, 0.95)[0] ** 2
         low, high = found.interval(name)
         assert low < min(s[name] for s in both) and max(s[name] for s in both) < high

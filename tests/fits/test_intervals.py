@@ -9,7 +9,7 @@ from scipy.special import lambertw
 from scipy.stats import f as F
 from scipy.stats import t
 
-from nummodel.fits import _intervals, answer, bootstrap, compare, fit, remarks
+from nummodel.fits import _intervals, _targets, answer, bootstrap, compare, fit, remarks
 from nummodel.fits._bootstrap import resamples
 from nummodel.fits._leastsquares import Batch, solve
 from nummodel.formula import formula
@@ -97,8 +97,8 @@ def test_where_the_spline_of_r_is_off():
 def test_ends_meet_the_threshold(law, weights):
     result = fit(LAWS[law], simulated(3), weights)
     names = [*result.free, "N_opt", "X_max"] if law == "usl" else result.free
-    targets = [_intervals.of(result, name) for name in names]
-    targets.append(_intervals.height(result, np.array([1.0, 5, 64, 500])))
+    targets = [_targets.of(result, name) for name in names]
+    targets.append(_targets.height(result, np.array([1.0, 5, 64, 500])))
     threshold = F.ppf(0.95, 1, result.dof)
     met = 0
     for target in targets:
@@ -586,7 +586,7 @@ def test_the_search_for_what_a_ceiling_costs_is_not_trapped(last, X, ceilings, r
             squares = np.sum((X - (X_max / top)[..., None] * shape) ** 2, axis=-1)
             cheapest = (np.nanmin(squares) - result.rss) / result.variance
             at = _intervals.cost(
-                result, _intervals.of(result, "X_max"), np.array([X_max]), np.array([0])
+                result, _targets.of(result, "X_max"), np.array([X_max]), np.array([0])
             )
             assert at[0] <= cheapest and at[0] == pytest.approx(cheapest, rel=0.1, abs=0.05)
 
@@ -790,7 +790,7 @@ def test_predictions_hold_their_level_far_beyond_the_last_load(kappa):
         noise = np.exp(0.05 * random.standard_normal(9))
         X = LAWS["usl"](np.append(N7, loads), 100.0, **true) * noise
         result = fit(LAWS["usl"], {"N": N7, "X": X[:-2]}, "log", start={"X1": 100.0} | true)
-        new = _intervals.observation(result, loads, np.ones(2))
+        new = _targets.observation(result, loads, np.ones(2))
         cost = _intervals.cost(result, new, X[-2:], np.arange(2))
         held += cost <= F.ppf(0.95, 1, result.dof)
     assert (held / 400 > least_held(400)).all()
