@@ -9,7 +9,9 @@ import numpy as np
 from nummodel.errors import InputError
 from nummodel.fits import joint
 from nummodel.fits._fit import Fit
+from nummodel.fits._intervals import shared
 from nummodel.fits._problem import quantile
+from nummodel.fits._targets import of
 from nummodel.models import systems
 from nummodel.nomenclature import show
 
@@ -222,8 +224,10 @@ def rival(fit: Face) -> str:
         times = fit.times(values)
         return max(times, key=times.__getitem__)
 
+    targets = [of(fit.whole, n) for n in fit.free] if fit.whole.minima else []
+    t = max([fit.whole.quantiles(target, shared(LEVEL, 2))[0] for target in targets], default=0)
     for cost, values in fit.whole.minima:
-        if cost < quantile(LEVEL, fit.dof) ** 2 and longest(values) != longest(fit.values):
+        if cost < t**2 and longest(values) != longest(fit.values):
             estimates = ", ".join(f"{n} = {show(values[n])}" for n in fit.free)
             return (
                 f"a system that {longest(values)} limits may be the right one as well "

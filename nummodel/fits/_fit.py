@@ -252,10 +252,10 @@ class Fit(Solved):
         """The load at which the curve first reaches `X`, and its interval (low, high).
 
         The load is infinite if the curve never gets there. The interval holds the loads at which
-        `X` lies in the interval of the curve on its way up: low is infinite if the data exclude `X`
-        at every load, high if they do not ensure it at any. Both are NaN without points to spare.
-        Loads are searched from 1, or the first load if that is smaller, to a thousand times the
-        last. Raises ValueError unless `X` is positive and finite.
+        `X` lies in the interval of the curve around the estimates, on its way up: low is infinite
+        if the data exclude `X` at every load, high if they do not ensure it at any. Both are NaN
+        without points to spare. Loads are searched from 1, or the first load if that is smaller,
+        to a thousand times the last. Raises ValueError unless `X` is positive and finite.
         """
         if not 0 < X < np.inf:
             raise ValueError(f"load_for: X is {X}, expected a positive number")

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 #: Valleys of the coarse mesh that are followed down.
 TRIES = 3
-#: Valleys of the costs, at most, whose ends are searched for one after the other.
-VALLEYS = 5
+#: By this share of its distance from the interval, a minimum costs less than what is nearer.
+NEARER = 0.02
 #: What may be infinite, and is searched for by its reciprocal.
 RECIPROCAL = ("N_opt", "X_max")
 
@@ -107,27 +107,23 @@ def interval(fit: "Fit", target: Target, level: float) -> tuple[np.ndarray, np.n
     no_weight = target.weight is not None and np.isnan(target.weight).any()
     if np.isnan(t).any() or not count or no_weight:
         return np.full(count, np.nan), np.full(count, np.nan)
-    lower, upper = np.full(count, np.inf), np.full(count, -np.inf)
-    row, value, near = np.arange(count), target.value, _estimates(fit, target, count)
-    wider, of_two = t.copy(), fit.quantiles(target, _shared(level, 2))
-    for _ in range(VALLEYS):
-        low, high = _around(fit, target.rows(row)._replace(value=value), wider[row], near)
-        np.minimum.at(lower, row, low)
-        np.maximum.at(upper, row, high)
-        more = _apart(fit, target, of_two, lower, upper)
-        again = np.isin(row, more[0])
-        pairs = zip((row, value, near), more, strict=True)
-        row, value, near = (np.concatenate([old[again], new]) for old, new in pairs)
-        valleys = np.bincount(row, minlength=count)
-        for n in np.unique(valleys[row]):
-            some = np.flatnonzero(valleys == n)
-            wider[some] = fit.quantiles(target.rows(some), _shared(level, n))
-        if not len(row):
-            break
+    own = _estimates(fit, target, count)
+    lower, upper = _around(fit, target, t, own)
+    row, value, near = _apart(fit, target, fit.quantiles(target, shared(level, 2)), lower, upper)
+    width = np.where(np.isfinite(upper - lower), upper - lower, 1.0)[row]
+    for i in np.unique(row):
+        on, some = np.flatnonzero(row == i), target.rows(np.array([i]))
+        count = 1 + len(np.unique(np.round((value / width)[on], 2)))
+        wider = fit.quantiles(some, shared(level, count))
+        outer = {on[np.argmin(value[on])], on[np.argmax(value[on])]}
+        for at, beside in ((target.value[i], own[i]), *((value[k], near[k]) for k in outer)):
+            valley = some._replace(value=np.array([at]))
+            low, high = _around(fit, valley, wider, beside[None])
+            lower[i], upper[i] = min(lower[i], low[0]), max(upper[i], high[0])
     return lower, upper
 
 
-def _shared(level: float, count: int) -> float:
+def shared(level: float, count: int) -> float:
     """The level of each of several minima that together miss the truth as often as this says."""
     return min(1 - (1 - level) / count, float(np.nextafter(1.0, 0.0)))
 
@@ -135,28 +131,34 @@ def _shared(level: float, count: int) -> float:
 def _apart(
     fit: "Fit", target: Target, t: np.ndarray, lower: np.ndarray, upper: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The next minimum below the ends of each row, and the next above them, of those that cost less
-    than the threshold: the row, the value of the target, and what is free beside it.
+    """The minima beyond the ends of each row that cost less than the threshold: for each of them
+    the row, the value of the target, and what is free beside it.
     """
-    load = fit.law.quantities[0]
-    nearest: dict[tuple[int, int], tuple[float, list[float]]] = {}
-    for cost, values in fit.minima if target.name in fit.free or target.loads is not None else []:
-        if cost > t.max() ** 2:
+    load, rows, values, beside = fit.law.quantities[0], [], [], []
+    for cost_there, at in fit.minima if target.name in fit.free or target.loads is not None else []:
+        if cost_there > t.max() ** 2:
             break
         if target.loads is None:
-            value = np.array([values[target.name]])
+            value = np.array([at[target.name]])
         else:
-            value = fit.law.unchecked(**{**values, **target.columns, load: target.loads})
-        near = [target.values(values)[n] for n in target.free]
-        for side, out in enumerate((value < lower, value > upper)):
-            for i in map(int, np.flatnonzero(out & (cost < t**2))):
-                before = nearest.get((i, side), (np.inf * (2 * side - 1), near))[0]
-                if abs(value[i] - target.value[i]) < abs(before - target.value[i]):
-                    nearest[i, side] = float(value[i]), near
-    rows = np.array([i for i, _ in nearest], dtype=int)
-    beside = np.array([near for _, near in nearest.values()], dtype=float)
-    there = np.array([value for value, _ in nearest.values()], dtype=float)
-    return rows, there, beside.reshape(len(rows), len(target.free))
+            value = fit.law.unchecked(**{**at, **target.columns, load: target.loads})
+        value = np.clip(value, *_range(fit.law, target))
+        out = np.flatnonzero(((value < lower) | (value > upper)) & (cost_there < t**2))
+        rows += out.tolist()
+        values += value[out].tolist()
+        beside += [[target.values(at)[n] for n in target.free]] * len(out)
+    row, value = np.array(rows, dtype=int), np.array(values, dtype=float)
+    near = np.array(beside, dtype=float).reshape(len(row), len(target.free))
+    if not len(row):
+        return row, value, near
+    # A search may end where there is no minimum: the cost then falls on towards the estimates.
+    end = np.where(value < lower[row], lower[row], upper[row])
+    both = np.concatenate([value, value + NEARER * (end - value)])
+    there, nearer = np.split(
+        _followed(fit, target, both, np.tile(row, 2), True, np.tile(near, (2, 1)))[0], 2
+    )
+    real = (nearer > there) & (there < t[row] ** 2)
+    return row[real], value[real], near[real]
 
 
 def _around(

@@ -49,7 +49,7 @@ def answer(fit: Fit, x: str = "", y: str = "", level: float = 0.95) -> str:
         end = f"; if it has a peak, then at {show(last)} at most" if 1 < last < np.inf else ""
         return f"{y} only falls as {x} grows from 1{end} ({100 * level:.15g} %)."
     at_load = fit.means[0]
-    if peak and at_load[-1] == at_load.max():
+    if peak and at_load[-1] > at_load[:-1].max(initial=0):
         return (
             f"No peak was measured: {y} is highest at the last load, "
             f"{show(float(fit.N.max()))}. This law has a peak "

@@ -94,17 +94,18 @@ def descend(
     return Solution(estimate[best], rss[best])
 
 
-def minima(problem: Problem, count: int = 30) -> Solution:
+def minima(problem: Problem, count: int = 12) -> Solution:
     """Where a search ends that begins in any of the `count` cheapest valleys of the coarse mesh: a
     row for each.
     """
     law, free, unit = problem.law, problem.free, unit_of(problem.law, problem.X)
-    X, known = problem.X / unit, in_unit(law, problem.given, unit)
-    batch = Batch(law, free, known, X[None], problem.w, problem.weights)
-    estimate, rss = _minima(batch, axes(law, free, problem.N, X), count, None, 1e-14)
+    N, X, w, within = problem.folded
+    X, known = X / unit, in_unit(law, problem.given | {law.quantities[0]: N}, unit)
+    batch = Batch(law, free, known, X[None], w, problem.weights)
+    estimate, rss = _minima(batch, axes(law, free, N, X), count, None, 1e-14)
     back = in_unit(law, dict.fromkeys(free, 1.0), 1 / unit)
     squared = 1.0 if _errors.percent(problem.weights) else unit**2
-    return Solution(estimate[0] * [back[n] for n in free], rss[0] * squared)
+    return Solution(estimate[0] * [back[n] for n in free], rss[0] * squared + within)
 
 
 def _minima(batch: Batch, axes, count: int, start, tolerance: float) -> Solution:
@@ -206,7 +207,9 @@ def _cheapest(batch: Batch, axes: Mapping[str, np.ndarray], count: int) -> np.nd
     parts = [misfit(slice(i, i + step)) for i in range(0, math.prod(shape), step)]
     rss = np.concatenate([rss for rss, _ in parts], axis=1)
     rss = np.where(np.isfinite(rss), rss, np.inf)
-    valley = np.isfinite(rss) if listed else _valleys(rss.reshape(-1, *shape)).reshape(rss.shape)
+    valley = np.isfinite(rss)
+    if not listed:
+        valley &= _valleys(rss.reshape(-1, *shape)).reshape(rss.shape)
     best = np.lexsort((rss, ~valley))[:, :count]
     start = {n: p[best] for n, p in points.items()}
     if scale:

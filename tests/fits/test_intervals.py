@@ -674,12 +674,12 @@ def test_what_algebra_does_not_find_has_no_interval(monkeypatch):
     assert answer(rising) == "X has neither peak nor ceiling in these measurements."
 
 
-@pytest.mark.parametrize("last", [0.98, 1.02])
+@pytest.mark.parametrize("last", [0.98, 1.0, 1.02])
 def test_a_peak_of_the_curve_that_no_point_shows_is_not_told_as_one(last):
     X = np.array([100.0, 180, 300, 420, 480, 480 * last])
     said = answer(fit(LAWS["usl"], {"N": [1, 2, 4, 8, 16, 24], "X": X}))
     begins = (
-        "X is highest at N = " if last < 1 else "No peak was measured: X is highest at the last"
+        "X is highest at N = " if last <= 1 else "No peak was measured: X is highest at the last"
     )
     assert said.startswith(begins) and ("may go on rising" in said) == (last > 1)
 
@@ -883,3 +883,34 @@ def test_an_interval_holds_every_minimum_that_the_points_do_not_exclude(noise, v
     if valleys > 1:  # one minimum alone, where the search is told to look no further
         alone = fit(folded, {"N": N, "X": X}, start={"a": 1.1}, bounds={"a": (0, 4)})
         assert alone.interval("a")[1] < 1.1
+
+
+def test_where_a_search_only_stops_there_is_no_other_minimum():
+    """On a ridge the cost rises all the way, to what a straight line costs, which is the most."""
+
+    def saturating(N, a, b):
+        return a * (1 - np.exp(-b * N))
+
+    N = np.array([2.0, 4, 8, 12, 16])
+    X = np.array([14.315, 29.978, 41.123, 57.87, 69.617])
+    found = fit(saturating, {"N": N, "X": X}, bounds={"a": (0, np.inf), "b": (0, np.inf)})
+    line = np.sum((X - N * (N @ X) / (N @ N)) ** 2)
+    assert (line - found.rss) / found.variance > t.isf(0.025, 3) ** 2
+    high = found.interval("a")[1]
+    rows = N[:, None] * np.geomspace(1e-4, 1, 100_000)
+    shape = 1 - np.exp(-rows)
+    cost = (np.sum((X[:, None] - high * shape) ** 2, axis=0).min() - found.rss) / found.variance
+    assert cost == pytest.approx(t.isf(0.025, 3) ** 2, rel=1e-3)
+
+
+def test_of_many_minima_the_interval_holds_the_first_and_the_last():
+    def wave(N, a):
+        return N * (2 + np.sin(a))
+
+    N = np.array([1.0, 2, 3, 4, 5, 6])
+    X = 2 * N + 0.02 * np.array([1.0, -1, 0.5, -0.5, 1, -0.6])
+    found = fit(wave, {"N": N, "X": X}, bounds={"a": (-1, 10)})
+    low, high = found.interval("a")
+    inside = [k * np.pi for k in range(4)]
+    assert low < inside[0] + 0.01 and high > inside[-1] - 0.01
+    assert low > inside[0] - 0.1 and high < inside[-1] + 0.1
