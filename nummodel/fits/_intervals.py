@@ -110,7 +110,8 @@ def interval(fit: "Fit", target: Target, level: float) -> tuple[np.ndarray, np.n
     own = _estimates(fit, target, count)
     lower, upper = _around(fit, target, t, own)
     row, value, near = _apart(fit, target, fit.quantiles(target, shared(level, 2)), lower, upper)
-    width = np.where(np.isfinite(upper - lower), upper - lower, 1.0)[row]
+    width = upper[row] - lower[row]
+    width = np.where((width > 0) & np.isfinite(width), width, np.maximum(abs(value), 1e-300))
     for i in np.unique(row):
         on, some = np.flatnonzero(row == i), target.rows(np.array([i]))
         count = 1 + len(np.unique(np.round((value / width)[on], 2)))
