@@ -4,6 +4,7 @@ from nummodel.fits import admissible, compare, joint, laws
 from nummodel.fits._adequacy import LackOfFit, cautions, lack_of_fit
 from nummodel.fits._bootstrap import bootstrap
 from nummodel.fits._fit import Fit, fit, refit
+from nummodel.fits._forecast import chance, forecast, largest_load
 from nummodel.fits._next import next_load
 from nummodel.fits._remarks import EXTRAPOLATION, advice, answer, doubling, remarks
 from nummodel.fits.compare import choose
@@ -17,12 +18,15 @@ __all__ = [
     "answer",
     "bootstrap",
     "cautions",
+    "chance",
     "choose",
     "compare",
     "doubling",
     "fit",
+    "forecast",
     "joint",
     "lack_of_fit",
+    "largest_load",
     "laws",
     "next_load",
     "refit",

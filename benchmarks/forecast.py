@@ -1,0 +1,423 @@
+"""How far are forecasts off? Every method on every curve that was measured, with sources left out.
+
+A curve is cut at a load, and the later loads are forecast from those before. All that a method
+learns from curves (how fast a slope fades, how wide an interval has to be) it learns from other
+sources than the one that is forecast. Baselines get intervals from the quantiles of their own
+errors, under the same split. Run by `make forecast`; the figures go to benchmarks/FORECAST.md.
+`--calibrate` prints the constants of `nummodel/fits/_forecast.py`, which all curves determine.
+"""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
+from datetime import date
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+import numpy as np
+import pandas as pd
+from scipy.optimize import linprog
+from scipy.sparse import csr_matrix, hstack, identity
+from tqdm import tqdm
+
+from nummodel.errors import InputError
+from nummodel.fits import _forecast, fit, joint
+from nummodel.fits._forecast import SHARES, Trend, trend
+from nummodel.models import systems
+from nummodel.models.scaling import LAWS
+from nummodel.records import data
+
+OUTPUT = Path(__file__).parent / "FORECAST.md"
+#: The quantiles that intervals of 80 and 95 % need, and the middle.
+TAUS = np.array([0.025, 0.1, 0.5, 0.9, 0.975])
+CUTS = (16, 32, 64, 128)
+#: Shares of a slope that may be left after each doubling of the load.
+FADING = np.arange(0.05, 1, 0.05)
+#: Laws that are fitted to each curve, as it is done everywhere.
+FITTED = ("amdahl", "usl", "closed")
+METHODS = ("this package", "highest so far", "damped slope", "last slope", *FITTED)
+
+
+class Curve(NamedTuple):
+    """Throughputs X at loads N, with R [s] and the utilisation U where they were measured, of a
+    `source`; `version`, `family` and `size` tell servers of one source apart.
+    """
+
+    source: str
+    name: str
+    N: np.ndarray
+    X: np.ndarray
+    R: np.ndarray
+    U: np.ndarray
+    version: str = ""
+    family: str = ""
+    size: str = ""
+
+
+def many() -> list[Curve]:
+    """The curves of many systems; repeated runs at a load are one point, by their geometric mean.
+    Disks that one program measured are one source.
+    """
+    rows = data.load("scaling-curves")
+    rows["X"] = np.log(rows.X)
+    found = []
+    for name, curve in rows.groupby("curve", sort=False):
+        source = str(curve.source.iloc[0]).partition("@")[0]
+        at = curve.groupby("N")[["X", "R", "U_cpu"]].mean()
+        N = at.index.to_numpy(float)
+        found.append(
+            Curve(
+                source, str(name), N, np.exp(at.X.to_numpy()), at.R.to_numpy(), at.U_cpu.to_numpy()
+            )
+        )
+    return found
+
+
+def servers() -> list[Curve]:
+    """The 36 curves of servers of MySQL and MariaDB on one machine."""
+    rows, found = data.load("mysql2026"), []
+    rows["U"] = rows.user + rows.system
+    for (mix, server, version, size), at in rows.groupby(
+        ["mix", "server", "version", "buffer_pool_gb"], sort=False
+    ):
+        N, X, R, U = (at[n].to_numpy(float) for n in ("N", "X", "R", "U"))
+        name = f"{server} {version} {mix} {size} GB"
+        found.append(Curve("mysql2026", name, N, X, R, U, version, server, str(size)))
+    return found
+
+
+def sixty(curve: Curve) -> list[int]:
+    """The number of points in the first 60 %, three at least."""
+    used = max(3, round(0.6 * len(curve.N)))
+    return [used] if used < len(curve.N) else []
+
+
+def everywhere(curve: Curve) -> list[int]:
+    """Cuts from three points on, at no less than 30 % of the range of loads, a dozen at most."""
+    logs, n = np.log(curve.N / curve.N[0]), len(curve.N)
+    far = [k for k in range(3, n) if logs[k - 1] >= 0.3 * logs[-1]]
+    return far[:: max(1, n // 12)]
+
+
+def at_load(load: float, curve: Curve) -> list[int]:
+    used = int(np.sum(curve.N <= load))
+    return [used] if 3 <= used < len(curve.N) else []
+
+
+class Cut(NamedTuple):
+    """A curve cut after `used` points: its trend, and the later loads, with ln X measured there."""
+
+    curve: Curve
+    used: int
+    trend: Trend
+    N: np.ndarray
+    y: np.ndarray
+
+    @property
+    def ahead(self) -> np.ndarray:
+        """Doublings beyond the last load."""
+        return np.log2(self.N / self.trend.N)
+
+
+def cuts(curves: list[Curve], where: Callable[[Curve], list[int]]) -> list[Cut]:
+    """The cuts of all curves. The utilisation of the last point bounds what is forecast."""
+    return [
+        Cut(
+            c,
+            k,
+            trend(c.N[:k], c.X[:k], None if np.isnan(c.U[k - 1]) else c.U[:k]),
+            c.N[k:],
+            np.log(c.X[k:]),
+        )
+        for c in curves
+        for k in where(c)
+    ]
+
+
+def weights(some: list[Cut]) -> np.ndarray:
+    """Of every later load: each source counts once, and so does each of its curves, each cut of a
+    curve, and each load beyond a cut, within the one before.
+    """
+    per_curve = pd.Series([c.curve.name for c in some]).value_counts()
+    per_source = (
+        pd.DataFrame([(c.curve.source, c.curve.name) for c in some]).groupby(0)[1].nunique()
+    )
+    return np.concatenate(
+        [
+            np.full(len(c.N), 1 / len(c.N) / per_curve[c.curve.name] / per_source[c.curve.source])
+            for c in some
+        ]
+    )
+
+
+def calibrate(some: list[Cut], shares=SHARES) -> np.ndarray:
+    """The constants of `_forecast.SPREAD`: the linear quantile regression (Koenker and Bassett
+    1978) of the errors of the middle, divided by the root of the doublings, by the traits of each
+    trend.
+    """
+    w, rows = weights(some), [np.sqrt(c.ahead) for c in some]
+    A = np.concatenate([np.outer(r, c.trend.traits) for r, c in zip(rows, some, strict=True)])
+    off = np.concatenate([c.y - c.trend.middle(c.N) for c in some])
+    return np.array([regressed(A, off, w / w.sum(), share) for share in shares])
+
+
+def regressed(A: np.ndarray, y: np.ndarray, w: np.ndarray, share: float) -> np.ndarray:
+    """The linear function of the columns of A below which a share of y lies."""
+    n, k = A.shape
+    costs = np.concatenate([np.full(2 * k, 1e-9), share * w, (1 - share) * w])
+    M = hstack([csr_matrix(A), csr_matrix(-A), identity(n), -identity(n)], format="csc")
+    found = linprog(costs, A_eq=M, b_eq=y, bounds=(0, None), method="highs").x
+    return found[:k] - found[k : 2 * k]
+
+
+def slope_only(fading: float, cut: Cut) -> np.ndarray:
+    """ln X by the last slope, of which a share is left after each doubling."""
+    s, d = np.clip(cut.trend.slope, -1, 1), cut.ahead
+    left = d if fading == 1 else fading * (1 - fading**d) / (1 - fading)
+    return np.log(cut.trend.X) + s * np.log(2) * left
+
+
+def highest(cut: Cut) -> np.ndarray:
+    """ln X of the highest throughput so far."""
+    return np.full(len(cut.N), np.log(cut.curve.X[: cut.used].max()))
+
+
+def by_law(name: str, cut: Cut) -> np.ndarray:
+    """ln X by a law that is fitted to the points before the cut; the highest so far, if the law
+    cannot be fitted.
+    """
+    c, k = cut.curve, cut.used
+    first = {"N": c.N[:k], "X": c.X[:k]}
+    with suppress(InputError):
+        if name != "closed":
+            return np.log(fit(LAWS[name], first, "log").at(cut.N))
+        law = systems.closed(bottleneck=None)["X"]
+        return np.log(joint.measured({"X": law}, first).at(cut.N, part=np.ones(len(cut.N))))
+    return highest(cut)
+
+
+def fitted(cut: Cut) -> dict[str, np.ndarray]:
+    """ln X by all laws, which learn nothing from other curves."""
+    return {name: by_law(name, cut) for name in FITTED}
+
+
+def quantiles(values: np.ndarray, w: np.ndarray, shares=TAUS) -> np.ndarray:
+    """Weighted quantiles."""
+    order = np.argsort(values)
+    below = np.cumsum(w[order])
+    return np.interp(shares, (below - w[order] / 2) / below[-1], values[order])
+
+
+def middle_of(method: str, train: list[Cut], laws: dict) -> Callable[[Cut], np.ndarray]:
+    """ln X at the later loads by a baseline. `laws` has what `fitted` found for each cut, by curve
+    and number of points.
+    """
+    if method == "damped slope":
+        y, w = np.concatenate([c.y for c in train]), weights(train)
+        tried = [np.concatenate([slope_only(f, c) for c in train]) for f in FADING]
+        return partial(slope_only, FADING[np.argmin([w @ abs(t - y) for t in tried])])
+    if method == "last slope":
+        return partial(slope_only, 1.0)
+    if method in FITTED:
+        return lambda cut: laws[cut.curve.name, cut.used][method]
+    return highest
+
+
+def forecasts(method: str, train: list[Cut], test: list[Cut], laws: dict) -> list[np.ndarray]:
+    """For each cut of `test`, the quantiles of ln X at the later loads, a column for each of TAUS.
+    Errors of a baseline grow with the root of the doublings.
+    """
+    if method == METHODS[0]:
+        spread = calibrate(train)
+        return [c.trend.quantiles(c.N, TAUS, spread) for c in test]
+    middle = middle_of(method, train, laws)
+    off = np.concatenate([(c.y - middle(c)) / np.sqrt(c.ahead) for c in train])
+    wide = quantiles(off, weights(train))
+    return [middle(c)[:, None] + np.outer(np.sqrt(c.ahead), wide) for c in test]
+
+
+def by_distance(method: str, train: list[Cut], test: list[Cut], laws: dict) -> list[np.ndarray]:
+    """As `forecasts`, for curves with the same loads that are cut at the same one: intervals of a
+    baseline are the quantiles of its errors at each distance.
+    """
+    if method == METHODS[0]:
+        return forecasts(method, train, test, laws)
+    middle = middle_of(method, train, laws)
+    off = pd.DataFrame(
+        [(round(d, 2), e) for c in train for d, e in zip(c.ahead, c.y - middle(c), strict=True)],
+        columns=["ahead", "off"],
+    )
+    wide = {d: np.quantile(some.off, TAUS) for d, some in off.groupby("ahead")}
+    return [
+        np.array([m + wide[round(d, 2)] for d, m in zip(c.ahead, middle(c), strict=True)])
+        for c in test
+    ]
+
+
+def judged(method: str, cut: Cut, q: np.ndarray) -> Iterator[dict]:
+    """What came of a forecast, a row for each later load. The interval score is the width of the
+    interval of ln X, and 2/(1 - level) times what a measurement lies outside of it (Winkler 1972).
+    """
+    collapsed = cut.y.min() < np.log(cut.curve.X[cut.used - 1] / 2)
+    for y, N, ahead, row in zip(cut.y, cut.N, cut.ahead, q, strict=True):
+        low, low80, middle, high80, high = row
+        score95 = high - low + 40 * (max(low - y, 0) + max(y - high, 0))
+        score80 = high80 - low80 + 10 * (max(low80 - y, 0) + max(y - high80, 0))
+        yield {
+            "method": method,
+            "source": cut.curve.source,
+            "curve": cut.curve.name,
+            "version": cut.curve.version,
+            "N": N,
+            "ahead": ahead,
+            "last": N == cut.N[-1],
+            "error": np.expm1(abs(middle - y)),
+            "score80": score80,
+            "score95": score95,
+            "held80": low80 <= y <= high80,
+            "held95": low <= y <= high,
+            "collapsed": collapsed,
+        }
+
+
+def left_out(by: str, some: list[Cut], learn: list[Cut], laws: dict, how=forecasts) -> pd.DataFrame:
+    """Forecasts of all cuts, those of each value of the field `by` learned from all others. This
+    package learns from the cuts `learn` as well, which have other curves, or other cuts of them.
+    """
+    rows = []
+    for value in sorted({getattr(c.curve, by) for c in some}):
+        test = [c for c in some if getattr(c.curve, by) == value]
+        train = [c for c in some if getattr(c.curve, by) != value]
+        more = [c for c in learn if getattr(c.curve, by) != value]
+        for method in METHODS:
+            found = how(method, more if method == METHODS[0] else train, test, laws)
+            rows += [row for c, q in zip(test, found, strict=True) for row in judged(method, c, q)]
+    return pd.DataFrame(rows)
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
+
+
+def of_sources(rows: pd.DataFrame) -> list[str]:
+    """A line for each method; scores and shares are means over sources of means over curves."""
+    lines = [
+        "| method | error at the last load: median | 90th percentile | beyond 25 % | score, 80 % | "
+        "score, 95 % | both | the same without collapses | 80 % hold | 95 % hold |",
+        "|" + "---|" * 10,
+    ]
+    for method in METHODS:
+        mine = rows[rows.method == method]
+        error = mine.error[mine["last"]]
+        figures = ["score80", "score95", "held80", "held95"]
+
+        def means(some):
+            per_curve = some.groupby(["source", "curve"])[figures].mean()  # noqa: B023
+            return per_curve.groupby("source").mean().mean()
+
+        m, calm = means(mine), means(mine[~mine.collapsed])
+        lines.append(
+            f"| {method} | {percent(error.median())} | {percent(error.quantile(0.9))} | "
+            f"{percent((error > 0.25).mean())} | {m.score80:.2f} | {m.score95:.2f} | "
+            f"{(m.score80 + m.score95) / 2:.2f} | {(calm.score80 + calm.score95) / 2:.2f} | "
+            f"{percent(m.held80)} | {percent(m.held95)} |"
+        )
+    return lines
+
+
+def of_cut(rows: pd.DataFrame, seed: int = 2026) -> list[str]:
+    """A line for each method and distance; the range of what 95 % intervals hold is that of
+    resamples of versions.
+    """
+    lines = [
+        "| method | N | error: median | 90th percentile | beyond 25 % | score, 80 % | "
+        "score, 95 % | 80 % hold | 95 % hold | range |",
+        "|" + "---|" * 10,
+    ]
+    random = np.random.default_rng(seed)
+    loads = sorted(rows.N.unique())
+    for method in METHODS:
+        for N in [*loads, "all"]:
+            some = rows[(rows.method == method) & ((rows.N == N) | (N == "all"))]
+            versions = [g.held95.to_numpy() for _, g in some.groupby("version")]
+            drawn = random.integers(len(versions), size=(1000, len(versions)))
+            shares = [np.concatenate([versions[i] for i in row]).mean() for row in drawn]
+            low, high = np.quantile(shares, [0.025, 0.975])
+            lines.append(
+                f"| {method} | {N if N == 'all' else f'{N:g}'} | {percent(some.error.median())} | "
+                f"{percent(some.error.quantile(0.9))} | {percent((some.error > 0.25).mean())} | "
+                f"{some.score80.mean():.2f} | {some.score95.mean():.2f} | "
+                f"{percent(some.held80.mean())} | {percent(some.held95.mean())} | "
+                f"{100 * low:.0f} to {percent(high)} |"
+            )
+    return lines
+
+
+def of_collapses(rows: pd.DataFrame) -> str:
+    """In how many of the curves that collapse each method's 95 % interval held all of it."""
+    some = rows[rows.collapsed]
+    if some.empty:
+        return "No curve collapses."
+    held = some.groupby(["method", "curve"]).held95.all().groupby("method").sum()
+    told = ", ".join(f"{method} {held[method]}" for method in METHODS)
+    return (
+        f"{some.curve.nunique()} curves fall below half of X at the cut. "
+        f"The 95 % intervals that hold all later loads of such a curve: {told}."
+    )
+
+
+@click.command()
+@click.option("--jobs", default=2, show_default=True)
+@click.option("--output", default=OUTPUT, show_default=True, type=Path)
+@click.option("--constants", is_flag=True, help="Print the constants of _forecast.py, and stop.")
+def main(jobs: int, output: Path, constants: bool) -> None:
+    """Hold forecasts against what was measured later."""
+    systems_, databases = many(), servers()
+    learn = cuts(systems_, everywhere) + cuts(databases, everywhere)
+    found = calibrate(learn)
+    if constants:
+        for row in found:
+            click.echo(f"    ({', '.join(f'{v:.3f}' for v in row)}),")
+        return
+    assert np.allclose(found, _forecast.SPREAD, atol=6e-4), "SPREAD is not what the curves say"
+    first = cuts(systems_, sixty)
+    at = {load: cuts(databases, partial(at_load, load)) for load in CUTS}
+    every = first + [c for some in at.values() for c in some]
+    with ProcessPoolExecutor(jobs) as pool:
+        shapes = list(tqdm(pool.map(fitted, every, chunksize=2), total=len(every), unit="curve"))
+    laws = {(c.curve.name, c.used): s for c, s in zip(every, shapes, strict=True)}
+    rows = left_out("source", first, learn, laws)
+    lines = [
+        "# How far forecasts are off",
+        "",
+        f"`make forecast`, {date.today()}. All methods see the points up to a cut, and forecast "
+        "the later ones. What a method learns, it learns from other curves than those it is "
+        "judged by. Errors are those of X. The score is the mean interval score of ln X: the width "
+        "of the interval, and a penalty for what lies outside; less is better. A curve collapses "
+        "if a later X is below half of X at the cut.",
+        "",
+        f"## {len(first)} curves of {len({c.curve.source for c in first})} sources, "
+        "each source left out",
+        "",
+        "Cut after 60 % of the loads. Scores and shares count every source once.",
+        "",
+        *of_sources(rows),
+        "",
+        of_collapses(rows),
+    ]
+    for by in ("version", "family", "size"):
+        lines += ["", f"## {len(databases)} curves of database servers, each {by} left out"]
+        for load, some in at.items():
+            rows = left_out(by, some, learn, laws, by_distance)
+            table = of_cut(rows)
+            if by != "version":  # the loads together only
+                table = [*table[:2], *(line for line in table if "| all |" in line)]
+            lines += ["", f"Cut at {load} threads. {of_collapses(rows)}", "", *table]
+    output.write_text("\n".join(lines) + "\n")
+    click.echo(f"wrote {output}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,267 @@
+"""Forecasts beyond the last load, with intervals that the curves of other systems have calibrated.
+
+A law may meet all measurements and still be wrong beyond them, and its own statistics cannot know.
+So the middle of a forecast goes on as the last points do and bends to a ceiling, and its interval
+is as wide as such forecasts were off for the curves of many systems: 125 of 15 sources, and 36 of
+database servers. `benchmarks/forecast.py` computes the constants here from these curves, and leaves
+each source out in turn to see how well this works.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from nummodel.arguments import numbers
+from nummodel.errors import InputError
+from nummodel.fits._problem import quantile
+from nummodel.nomenclature import show
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: How sharply the middle bends: N / (1 + (N/b)^q)^(1/q), with two straight lines for large q.
+BEND = 3.0
+#: What is left of a fall with each doubling of the load.
+FALLING = 0.5
+#: The shares of errors that lie below the quantiles in `SPREAD`. Half lie below the middle.
+SHARES = (0.025, 0.05, 0.1, 0.25, 0.75, 0.9, 0.95, 0.975)
+#: For each share, what the error of ln X is at one doubling: a constant, and its slopes by the
+#: quantities of `Trend.traits`.
+SPREAD = (
+    (-0.780, 0.463, -0.435, 0.143, -2.279),
+    (-0.259, -0.083, -0.605, -0.141, -1.717),
+    (-0.074, -0.270, -0.561, -0.124, -0.522),
+    (-0.033, -0.155, -0.245, -0.053, -0.088),
+    (-0.006, 0.288, 0.262, 0.033, -1.106),
+    (0.004, 0.567, 0.438, 0.160, -1.724),
+    (0.011, 0.635, 0.467, 0.530, -1.639),
+    (0.098, 0.665, 0.415, 0.575, -1.741),
+)
+#: By this share, throughput may exceed what the utilisation of the processors leaves room for.
+SPARE = 0.06
+#: The largest load that is searched for, as a multiple of the last one.
+FAR = 1e3
+#: The probabilities at which the distribution of a forecast is computed; between them it is a line.
+CHANCES = np.concatenate([[1e-4, 1e-3], np.linspace(0.005, 0.995, 199), [0.999, 0.9999]])
+
+
+class Trend(NamedTuple):
+    """How the last points rise: the last load N and throughput X (the geometric mean of its
+    measurements), the slope of ln X by ln N there and the slope before, the highest X for each N so
+    far, and the most that X can be, if that is known.
+    """
+
+    N: float
+    X: float
+    slope: float
+    before: float
+    each: float
+    most: float = np.inf
+
+    @property
+    def taken(self) -> float:
+        """The slope that goes on: the smaller one of the last two, or a fall."""
+        s, before = np.clip([self.slope, self.before], -1.0, 1.1)
+        return float(min(s, before, 1.0) if s > 0 else s)
+
+    @property
+    def traits(self) -> np.ndarray:
+        """What the errors of forecasts depend on: 1, the rise, the fall, the change of the slope,
+        and by how much a rise is steeper than 0.8.
+        """
+        s, change = self.taken, abs(np.subtract(*np.clip([self.slope, self.before], -1.0, 1.1)))
+        return np.array([1.0, max(s, 0.0), max(-s, 0.0), change, max(s - 0.8, 0.0)])
+
+    def middle(self, N: np.ndarray) -> np.ndarray:
+        """The forecast of ln X."""
+        ahead, s = np.log(N / self.N), self.taken
+        if s <= 0:
+            left = (1 - FALLING ** (ahead / np.log(2))) / (1 - FALLING)
+            return np.log(self.X) + s * FALLING * np.log(2) * left
+        c = 1 / np.clip(s, 1e-3, 0.999) - 1  # (N/b)^q at the last load
+        bent = np.log((1 + c * np.exp(BEND * ahead)) / (1 + c)) / BEND
+        return np.log(self.X) + ahead - bent
+
+    def quantiles(self, N: np.ndarray, shares: np.ndarray, spread: Any = SPREAD) -> np.ndarray:
+        """The quantiles of ln X: a row for each load, a column for each share. Between the shares
+        of `SPREAD`, and beyond them, they follow those of the normal distribution.
+        """
+        from scipy.special import ndtri
+
+        offs = np.asarray(spread) @ self.traits
+        half = len(SHARES) // 2
+        offs = np.concatenate([np.minimum(offs[:half], 0), [0.0], np.maximum(offs[half:], 0)])
+        offs = np.sort(offs)
+        known = ndtri(np.insert(SHARES, half, 0.5))
+        z = ndtri(shares)
+        found = np.interp(z, known, offs) * np.maximum(np.maximum(z / known[-1], z / known[0]), 1)
+        ahead = np.sqrt(np.log2(N / self.N))
+        most = np.log(np.minimum(self.each * N, self.most))
+        return np.minimum(self.middle(N)[:, None] + np.outer(ahead, found), most[:, None])
+
+
+def trend(N: np.ndarray, X: np.ndarray, U: np.ndarray | None = None) -> Trend:
+    """The trend of throughputs X at loads N, and of the utilisation U of the processors.
+
+    A slope is that of a straight line through the logarithms of all points from half of the last
+    load on, or of the last two points. The slope before is found in the same way, from the points
+    up to where the last line begins. Raises InputError for less than two loads.
+    """
+    loads, place = np.unique(N, return_inverse=True)
+    if len(loads) < 2 or not (X > 0).all():
+        raise InputError("a forecast needs two loads at least, and positive throughputs")
+    logs, x = np.log(loads), np.bincount(place, np.log(X)) / np.bincount(place)
+    first = _back(logs, len(logs) - 1)
+    slope = before = _slope(logs[first:], x[first:])
+    if first:
+        earlier = _back(logs, first)
+        before = _slope(logs[earlier : first + 1], x[earlier : first + 1])
+    share = 0.0 if U is None else float(np.mean(U[N == loads[-1]]))
+    most = np.exp(x[-1]) / share * (1 + SPARE) if 0 < share <= 1 else np.inf
+    each = float(np.exp(np.max(x - logs)))
+    return Trend(float(loads[-1]), float(np.exp(x[-1])), slope, before, each, float(most))
+
+
+def _back(logs: np.ndarray, last: int) -> int:
+    """The first point from half of the load of the `last` one on; the one before it at most."""
+    return min(int(np.searchsorted(logs, logs[last] - 1.01 * np.log(2))), last - 1)
+
+
+def _slope(logs: np.ndarray, x: np.ndarray) -> float:
+    logs = logs - logs.mean()
+    return float(logs @ x / (logs @ logs))
+
+
+class Outlook(NamedTuple):
+    """What is expected beyond the measurements: their trend, and the think time Z [s], if it is
+    known. Without Z, nothing is expected of response times.
+    """
+
+    trend: Trend
+    Z: float | None = None
+
+    def throughputs(self, N: np.ndarray, shares: np.ndarray) -> np.ndarray:
+        """Throughputs that are not reached with these probabilities: a row for each load, a column
+        for each share.
+        """
+        return np.exp(self.trend.quantiles(N, shares))
+
+    def responses(self, N: np.ndarray, shares: np.ndarray) -> np.ndarray:
+        """The same of mean response times: N = X (R + Z). Raises InputError without Z."""
+        if self.Z is None:
+            raise InputError("response times are not known: expected a column R, or a think time Z")
+        return np.maximum(N[:, None] / self.throughputs(N, 1 - shares) - self.Z, 0.0)
+
+
+def outlook(data: Mapping[str, Any], **known: float) -> Outlook:
+    """The outlook of what `forecast` takes. Raises InputError as that does."""
+    wrong = [n for n in known if n != "Z" and not n.startswith("c_")]
+    if wrong:
+        raise InputError(f"a forecast takes no {wrong[0]}, expected Z, or servers such as c_cpu")
+    names = [n for n in data if n in ("N", "X", "R", "U_cpu")]
+    columns = {n: numbers(n, data[n]) for n in names}
+    if not {"N", "X"} <= set(columns) or len({v.shape for v in columns.values()}) > 1:
+        raise InputError("a forecast needs columns N and X, and as many values in each column")
+    N, X = columns["N"], columns["X"]
+    Z = known.get("Z")
+    if Z is None and "R" in columns:
+        Z = max(float(np.median(N / X - columns["R"])), 0.0)
+    return Outlook(trend(N, X, columns.get("U_cpu")), Z)
+
+
+def forecast(
+    data: Mapping[str, Any], at: Any, level: float = 0.95, **known: float
+) -> "pd.DataFrame":
+    """Throughput, and mean response time where it is known, at loads beyond the measurements.
+
+    `data` maps N to loads, X to throughputs [1/s] and, where they were measured, R to mean response
+    times [s] and U_cpu to the utilisation of all processors, as a share. Throughput is forecast up
+    to what this utilisation leaves room for, if a transaction needs as much as before. Other
+    columns are not used. `known` may have the think time Z [s], which otherwise follows from R. The
+    columns of the table are N, X and its interval (low, high) and, with R or Z, also R, R_low and
+    R_high. Nothing is said of percentiles of response times.
+
+    A measurement at such a load lies in the interval with the probability `level`, if the system
+    is like those whose curves calibrated it; no more than that is known.
+
+    Raises ValueError for a level that is not between 0 and 1, and InputError for loads that are not
+    beyond the last one, and for columns that make no sense.
+
+    >>> table = forecast({"N": [1, 2, 4, 8], "X": [100, 195, 370, 650]}, at=[16])
+    >>> bool(650 < table.low[0] < table.X[0] < table.high[0] < 1300)
+    True
+    """
+    import pandas as pd
+
+    quantile(level, 1)  # raises ValueError for a level that makes no sense
+    N, seen = _beyond(data, at, known)
+    shares = np.array([(1 - level) / 2, 0.5, (1 + level) / 2])
+    low, X, high = seen.throughputs(N, shares).T
+    table = pd.DataFrame({"N": N, "X": X, "low": low, "high": high})
+    if seen.Z is None:
+        return table
+    low, R, high = seen.responses(N, shares).T
+    return table.assign(R=R, R_low=low, R_high=high)
+
+
+def chance(
+    data: Mapping[str, Any], at: Any, X: float = np.nan, R: float = np.nan, **known: float
+) -> np.ndarray:
+    """The probability, at each load, that the throughput is `X` or more, or that the mean response
+    time is `R` or less. `data`, `at` and `known` are those of `forecast`.
+
+    Raises ValueError unless one of X and R is given, and InputError as `forecast` does, and for a
+    response time that is neither measured nor follows from a think time.
+
+    >>> bool(chance({"N": [1, 2, 4, 8], "X": [100, 195, 370, 650]}, at=[16], X=650)[0] > 0.9)
+    True
+    """
+    if np.isnan(X) == np.isnan(R):
+        raise ValueError("chance: expected either X or R")
+    N, seen = _beyond(data, at, known)
+    if np.isnan(R):
+        found = seen.throughputs(N, CHANCES)
+        return np.array([1 - np.interp(X, row, CHANCES, 0, 1) for row in found])
+    return np.array([np.interp(R, row, CHANCES, 0, 1) for row in seen.responses(N, CHANCES)])
+
+
+def largest_load(
+    data: Mapping[str, Any], R: float, level: float = 0.95, **known: float
+) -> tuple[float, float, float]:
+    """The largest load beyond the measurements that keeps the mean response time at `R` [s], and
+    its interval (low, high). `data` and `known` are those of `forecast`.
+
+    The interval holds the loads at which R lies in the interval of the response time. The last
+    measured load stands for all loads up to it, and a thousand times that load for all beyond.
+    Raises as `forecast` does, and InputError for response times that are not known.
+    """
+    from scipy.optimize import brentq
+
+    quantile(level, 1)
+    seen = outlook(data, **known)
+    first, last = seen.trend.N * (1 + 1e-9), seen.trend.N * FAR
+
+    def load(share: float) -> float:
+        """The load at which R is reached with this probability."""
+
+        def over(logs: float) -> float:
+            return float(seen.responses(np.exp([logs]), np.array([share]))[0, 0]) - R
+
+        ends = np.log([first, last])
+        if over(ends[0]) >= 0 or over(ends[1]) <= 0:
+            return seen.trend.N if over(ends[0]) >= 0 else last
+        return float(np.exp(brentq(over, *ends, xtol=1e-9)))
+
+    return load(0.5), load((1 + level) / 2), load((1 - level) / 2)
+
+
+def _beyond(data, at, known) -> tuple[np.ndarray, Outlook]:
+    """The loads, all of them beyond the measurements, and the outlook there."""
+    N, seen = np.atleast_1d(numbers("at", at)), outlook(data, **known)
+    if not (N > seen.trend.N).all():
+        last = show(seen.trend.N)
+        raise InputError(
+            f"forecast: at {show(N.min())}, expected loads beyond the last one, {last}"
+        )
+    return N, seen
