@@ -46,10 +46,10 @@ NOTES = """
 - Sources left out: the score should be 20 % below that of the best baseline. Errors at the last
   load are smaller than those of the damped slope, in the median and at the 90th percentile.
 - Servers, versions left out: baselines know the errors of other versions of the same server on the
-  same machine at the same cut and distance. The intervals of this package come from all systems, as
-  those of a user's system have to. They are wider, and so their scores are higher.
-- **Likeness** (2026-11-23): quantiles of the errors of those cuts that are most alike, weighted by a
-  normal kernel of slope, distance and utilisation. With sources left out the score was 1.67, where
+  same machine at the same cut and distance. The intervals of this package come from all systems,
+  as those of a user's system have to. They are wider, and so their scores are higher.
+- **Likeness** (2026-11-23): quantiles of the errors of those cuts that are most alike, weighted by
+  a normal kernel of slope, distance and utilisation. With sources left out the score was 1.67, where
   quantile regression has 1.66. Among the servers alone, with kernels that know the same cut of
   other versions, it was 4, 7, 29 and 22 % below the best baseline's at the four cuts: that is how
   alike these servers are.
