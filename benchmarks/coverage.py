@@ -74,7 +74,7 @@ COLUMNS = (("X", "R"), ("X", "R", "U_cpu"))
 ERRORS = {"X": 1.0, "R": 2.0, "U_cpu": 1.0}
 JOINT, JOINT_NOISES = 0.1, (0.01, 0.03)
 #: Sets of a joint cell whose intervals are searched for even if the cost of the truth is low.
-CHECKED = 100
+CHECKED = 25
 HEADER = "weights,error,law,truth,n,noise_pct,near_bound,quantity,covered_pct,replicates"
 
 

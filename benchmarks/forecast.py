@@ -49,10 +49,10 @@ NOTES = """
   same machine at the same cut and distance. The intervals of this package come from all systems,
   as those of a user's system have to. They are wider, and so their scores are higher.
 - **Likeness** (2026-11-23): quantiles of the errors of those cuts that are most alike, weighted by
-  a normal kernel of slope, distance and utilisation. With sources left out the score was 1.67, where
-  quantile regression has 1.66. Among the servers alone, with kernels that know the same cut of
-  other versions, it was 4, 7, 29 and 22 % below the best baseline's at the four cuts: that is how
-  alike these servers are.
+  a normal kernel of slope, distance and utilisation. With sources left out the score was 1.67,
+  where quantile regression has 1.66. Among the servers alone, with kernels that know the same cut
+  of other versions, it was 4, 7, 29 and 22 % below the best baseline's at the four cuts: that is
+  how alike these servers are.
 - **Closed systems** (2026-11-23): fitted to N, X and R, or N, X, R and U, and used where the system
   met all columns and its interval was the narrower one. At 26 random cuts of servers with R, the
   score was 2.55, without it 1.47, and 95 % intervals held 84 %; at 10 with R and U 1.44 and 1.17.
