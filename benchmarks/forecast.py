@@ -1,10 +1,11 @@
 """How far are forecasts off? Every method on every curve that was measured, with sources left out.
 
 A curve is cut at a load, and the later loads are forecast from those before. All that a method
-learns from curves (how fast a slope fades, how wide an interval has to be) it learns from other
-sources than the one that is forecast. Baselines get intervals from the quantiles of their own
+learns from curves (as how wide an interval has to be) it learns from other sources than the one
+that is forecast. Baselines get intervals from the quantiles of their own
 errors, under the same split. Run by `make forecast`; the figures go to benchmarks/FORECAST.md.
-`--calibrate` prints the constants of `nummodel/fits/_forecast.py`, which all curves determine.
+`--constants` prints `SPREAD` of `nummodel/fits/_forecast.py`, which all curves determine; the other
+constants there were set by hand, and are the same whatever is left out.
 """
 
 from collections.abc import Callable, Iterator
@@ -307,8 +308,10 @@ def judged(method: str, cut: Cut, q: np.ndarray) -> Iterator[dict]:
 
 
 def left_out(by: str, some: list[Cut], learn: list[Cut], laws: dict, how=forecasts) -> pd.DataFrame:
-    """Forecasts of all cuts, those of each value of the field `by` learned from all others. This
-    package learns from the cuts `learn` as well, which have other curves, or other cuts of them.
+    """Forecasts of all cuts, those of each value of the field `by` learned from all others.
+
+    This package learns from the cuts `learn`, which has every curve cut everywhere. So do baselines
+    that fit no law. A fitted law learns from `some` only, and so do all baselines `by_distance`.
     """
     rows = []
     for value in sorted({getattr(c.curve, by) for c in some}):
@@ -316,7 +319,8 @@ def left_out(by: str, some: list[Cut], learn: list[Cut], laws: dict, how=forecas
         train = [c for c in some if getattr(c.curve, by) != value]
         more = [c for c in learn if getattr(c.curve, by) != value]
         for method in METHODS:
-            found = how(method, more if method == METHODS[0] else train, test, laws)
+            own = method in FITTED or (how is by_distance and method != METHODS[0])
+            found = how(method, train if own else more, test, laws)
             rows += [row for c, q in zip(test, found, strict=True) for row in judged(method, c, q)]
     return pd.DataFrame(rows)
 

@@ -3,8 +3,8 @@
 A law may meet all measurements and still be wrong beyond them, and its own statistics cannot know.
 So the middle of a forecast goes on as the last points do and bends to a ceiling, and its interval
 is as wide as such forecasts were off for the curves of many systems: 125 of 15 sources, and 36 of
-database servers. `benchmarks/forecast.py` computes the constants here from these curves, and leaves
-each source out in turn to see how well this works.
+database servers. `benchmarks/forecast.py` computes `SPREAD` from these curves, and leaves each
+source out in turn to see how well that works. The other constants are round numbers set by hand.
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from nummodel.arguments import numbers
+from nummodel.arguments import LARGEST, numbers
 from nummodel.errors import InputError
 from nummodel.fits._problem import quantile
 from nummodel.nomenclature import show
@@ -24,24 +24,30 @@ if TYPE_CHECKING:
 BEND = 3.0
 #: What is left of a fall with each doubling of the load.
 FALLING = 0.5
-#: The shares of errors that lie below the quantiles in `SPREAD`. Half lie below the middle.
+#: The shares of errors that lie below the quantiles in `SPREAD`. The middle is taken for the
+#: median, though a little more than half of all errors lie below it.
 SHARES = (0.025, 0.05, 0.1, 0.25, 0.75, 0.9, 0.95, 0.975)
 #: For each share, what the error of ln X is at one doubling: a constant, and its slopes by the
 #: quantities of `Trend.traits`.
 SPREAD = (
-    (-0.780, 0.463, -0.435, 0.143, -2.279),
-    (-0.259, -0.083, -0.605, -0.141, -1.717),
-    (-0.074, -0.270, -0.561, -0.124, -0.522),
-    (-0.033, -0.155, -0.245, -0.053, -0.088),
-    (-0.006, 0.288, 0.262, 0.033, -1.106),
-    (0.004, 0.567, 0.438, 0.160, -1.724),
-    (0.011, 0.635, 0.467, 0.530, -1.639),
-    (0.098, 0.665, 0.415, 0.575, -1.741),
+    (-0.780, 0.463, -0.423, 0.143, -2.279),
+    (-0.288, -0.064, -0.575, -0.093, -1.680),
+    (-0.104, -0.231, -0.511, -0.093, -0.566),
+    (-0.037, -0.151, -0.235, -0.049, -0.088),
+    (-0.010, 0.289, 0.250, 0.045, -1.089),
+    (0.004, 0.556, 0.313, 0.206, -1.652),
+    (0.014, 0.634, 0.493, 0.506, -1.651),
+    (0.100, 0.659, 0.388, 0.580, -1.724),
 )
 #: By this share, throughput may exceed what the utilisation of the processors leaves room for.
 SPARE = 0.06
-#: The largest load that is searched for, as a multiple of the last one.
-FAR = 1e3
+#: The points of a slope span at least this factor of loads.
+SPAN = 1.5
+#: The largest load that is searched for, as a multiple of the last one. Of the later loads that
+#: calibrated the intervals, 99 % are nearer than 20 times the last one.
+FAR = 16.0
+#: By this share, utilisations may be above 1, and X R above N, before they are refused.
+TOLERANCE = 0.2
 #: The probabilities at which the distribution of a forecast is computed; between them it is a line.
 CHANCES = np.concatenate([[1e-4, 1e-3], np.linspace(0.005, 0.995, 199), [0.999, 0.9999]])
 
@@ -83,49 +89,62 @@ class Trend(NamedTuple):
         bent = np.log((1 + c * np.exp(BEND * ahead)) / (1 + c)) / BEND
         return np.log(self.X) + ahead - bent
 
-    def quantiles(self, N: np.ndarray, shares: np.ndarray, spread: Any = SPREAD) -> np.ndarray:
-        """The quantiles of ln X: a row for each load, a column for each share. Between the shares
-        of `SPREAD`, and beyond them, they follow those of the normal distribution.
+    def spread(self, shares: np.ndarray, constants: Any = SPREAD) -> np.ndarray:
+        """What is added to the middle at one doubling, for each share. Between the `SHARES`, and
+        beyond them, quantiles follow those of the normal distribution.
         """
         from scipy.special import ndtri
 
-        offs = np.asarray(spread) @ self.traits
+        offs = np.asarray(constants) @ self.traits
         half = len(SHARES) // 2
         offs = np.concatenate([np.minimum(offs[:half], 0), [0.0], np.maximum(offs[half:], 0)])
-        offs = np.sort(offs)
-        known = ndtri(np.insert(SHARES, half, 0.5))
-        z = ndtri(shares)
-        found = np.interp(z, known, offs) * np.maximum(np.maximum(z / known[-1], z / known[0]), 1)
-        ahead = np.sqrt(np.log2(N / self.N))
-        most = np.log(np.minimum(self.each * N, self.most))
-        return np.minimum(self.middle(N)[:, None] + np.outer(ahead, found), most[:, None])
+        known, z = ndtri(np.insert(SHARES, half, 0.5)), ndtri(shares)
+        beyond = np.maximum(np.maximum(z / known[-1], z / known[0]), 1)
+        return np.interp(z, known, np.sort(offs)) * beyond
+
+    def quantiles(self, N: np.ndarray, shares: np.ndarray, constants: Any = SPREAD) -> np.ndarray:
+        """The quantiles of ln X: a row for each load, a column for each share. What is more than X
+        can be is left out, and the shares are those of the rest.
+        """
+        middle, root = self.middle(N), np.sqrt(np.log2(N / self.N))
+        room = (np.log(np.minimum(self.each * N, self.most)) - middle) / root
+        left = np.interp(room, self.spread(CHANCES, constants), CHANCES, right=1.0)
+        offs = self.spread(np.clip(np.outer(left, shares), 1e-300, 1 - 1e-16), constants)
+        return middle[:, None] + root[:, None] * offs
 
 
 def trend(N: np.ndarray, X: np.ndarray, U: np.ndarray | None = None) -> Trend:
     """The trend of throughputs X at loads N, and of the utilisation U of the processors.
 
-    A slope is that of a straight line through the logarithms of all points from half of the last
-    load on, or of the last two points. The slope before is found in the same way, from the points
-    up to where the last line begins. Raises InputError for less than two loads.
+    A slope is that of a straight line through the logarithms of the last points: of those from half
+    of the last load on, and at least as many as span a factor of `SPAN`. The slope before is found
+    in the same way from the points up to where that line begins. Raises InputError for less than
+    three loads.
     """
     loads, place = np.unique(N, return_inverse=True)
-    if len(loads) < 2 or not (X > 0).all():
-        raise InputError("a forecast needs two loads at least, and positive throughputs")
+    if len(loads) < 3:
+        raise InputError(
+            f"a forecast needs three different loads at least, and there are {len(loads)}"
+        )
     logs, x = np.log(loads), np.bincount(place, np.log(X)) / np.bincount(place)
     first = _back(logs, len(logs) - 1)
     slope = before = _slope(logs[first:], x[first:])
     if first:
         earlier = _back(logs, first)
         before = _slope(logs[earlier : first + 1], x[earlier : first + 1])
-    share = 0.0 if U is None else float(np.mean(U[N == loads[-1]]))
-    most = np.exp(x[-1]) / share * (1 + SPARE) if 0 < share <= 1 else np.inf
-    each = float(np.exp(np.max(x - logs)))
+    each, most = float(np.exp(np.max(x - logs))), np.inf
+    if U is not None:
+        busy = U[(loads[-1] == N) & np.isfinite(U)]
+        most = np.exp(x[-1]) * (1 + SPARE) / max(busy.mean(), 1e-9) if len(busy) else np.inf
+        most = max(most, np.exp(x.max()))
     return Trend(float(loads[-1]), float(np.exp(x[-1])), slope, before, each, float(most))
 
 
 def _back(logs: np.ndarray, last: int) -> int:
-    """The first point from half of the load of the `last` one on; the one before it at most."""
-    return min(int(np.searchsorted(logs, logs[last] - 1.01 * np.log(2))), last - 1)
+    """The first point of the line that ends at the `last` one."""
+    half = int(np.searchsorted(logs, logs[last] - 1.01 * np.log(2)))
+    wide = int(np.searchsorted(logs, logs[last] - np.log(SPAN), side="right")) - 1
+    return max(min(half, wide), 0)
 
 
 def _slope(logs: np.ndarray, x: np.ndarray) -> float:
@@ -159,15 +178,36 @@ def outlook(data: Mapping[str, Any], **known: float) -> Outlook:
     wrong = [n for n in known if n != "Z" and not n.startswith("c_")]
     if wrong:
         raise InputError(f"a forecast takes no {wrong[0]}, expected Z, or servers such as c_cpu")
-    names = [n for n in data if n in ("N", "X", "R", "U_cpu")]
-    columns = {n: numbers(n, data[n]) for n in names}
+    columns = {n: _column(n, data[n]) for n in ("N", "X", "R", "U_cpu") if n in data}
     if not {"N", "X"} <= set(columns) or len({v.shape for v in columns.values()}) > 1:
         raise InputError("a forecast needs columns N and X, and as many values in each column")
-    N, X = columns["N"], columns["X"]
-    Z = known.get("Z")
-    if Z is None and "R" in columns:
-        Z = max(float(np.median(N / X - columns["R"])), 0.0)
-    return Outlook(trend(N, X, columns.get("U_cpu")), Z)
+    N, X, R, U = columns["N"], columns["X"], columns.get("R"), columns.get("U_cpu")
+    if U is not None and np.nanmax(U, initial=0.0) > 1 + TOLERANCE:
+        raise InputError(f"U_cpu is {show(float(np.nanmax(U)))}, expected a share of 1 at most")
+    Z = None
+    if R is not None and np.isfinite(R).any():
+        if np.nanmedian(X * R / N) > 1 + TOLERANCE:
+            raise InputError("X R is larger than N: expected R in seconds, and N users at most")
+        Z = max(float(np.nanmedian(N / X - R)), 0.0)
+    if "Z" in known:
+        Z = float(_column("Z", known["Z"]))
+    return Outlook(trend(N, X, None if U is None else np.minimum(U, 1.0)), Z)
+
+
+def _column(name: str, values: Any) -> np.ndarray:
+    """Positive measurements, of which R and U_cpu may be missing; Z may be 0."""
+    try:
+        found = numbers(name, values)
+    except ValueError as wrong:
+        raise InputError(str(wrong)) from None
+    good = found >= 0 if name in ("Z", "R", "U_cpu") else found > 0
+    good &= found < LARGEST
+    if name in ("R", "U_cpu"):
+        good |= np.isnan(found)
+    if not good.all() or found.ndim != (name != "Z"):
+        some = "a number of at least 0" if name == "Z" else "a column of positive numbers"
+        raise InputError(f"a forecast cannot use {name}, expected {some}")
+    return found
 
 
 def forecast(
@@ -176,9 +216,10 @@ def forecast(
     """Throughput, and mean response time where it is known, at loads beyond the measurements.
 
     `data` maps N to loads, X to throughputs [1/s] and, where they were measured, R to mean response
-    times [s] and U_cpu to the utilisation of all processors, as a share. Throughput is forecast up
-    to what this utilisation leaves room for, if a transaction needs as much as before. Other
-    columns are not used. `known` may have the think time Z [s], which otherwise follows from R. The
+    times [s] and U_cpu to the utilisation of all processors, as a share. There are at least three
+    different loads. No forecast exceeds the highest X for each N so far, nor by more than `SPARE`
+    what U_cpu leaves room for, if a transaction needs as much as before. Other columns are not
+    used. `known` may have the think time Z [s], which otherwise follows from R. The
     columns of the table are N, X and its interval (low, high) and, with R or Z, also R, R_low and
     R_high. Nothing is said of percentiles of response times.
 
@@ -232,36 +273,39 @@ def largest_load(
     """The largest load beyond the measurements that keeps the mean response time at `R` [s], and
     its interval (low, high). `data` and `known` are those of `forecast`.
 
-    The interval holds the loads at which R lies in the interval of the response time. The last
-    measured load stands for all loads up to it, and a thousand times that load for all beyond.
-    Raises as `forecast` does, and InputError for response times that are not known.
+    The interval ends where the ends of the interval of the response time reach R for the last time.
+    The last measured load stands for all loads up to it, and `FAR` times that load for all beyond.
+    Raises as `forecast` does, and InputError for response times that are not known, and for an R
+    that is not positive.
     """
     from scipy.optimize import brentq
 
-    quantile(level, 1)
+    quantile(level, 1)  # raises ValueError for a level that makes no sense
+    if not 0 < R < np.inf:
+        raise InputError(f"a largest load needs a positive R, and it is {R}")
     seen = outlook(data, **known)
-    first, last = seen.trend.N * (1 + 1e-9), seen.trend.N * FAR
+    N = seen.trend.N * np.geomspace(1 + 1e-6, FAR, 200)
 
     def load(share: float) -> float:
-        """The load at which R is reached with this probability."""
+        """The last load at which the response time is R with this share below it."""
 
         def over(logs: float) -> float:
             return float(seen.responses(np.exp([logs]), np.array([share]))[0, 0]) - R
 
-        ends = np.log([first, last])
-        if over(ends[0]) >= 0 or over(ends[1]) <= 0:
-            return seen.trend.N if over(ends[0]) >= 0 else last
-        return float(np.exp(brentq(over, *ends, xtol=1e-9)))
+        met = np.flatnonzero(seen.responses(N, np.array([share]))[:, 0] < R)
+        if not len(met):
+            return seen.trend.N
+        if met[-1] == len(N) - 1:
+            return float(N[-1])
+        return float(np.exp(brentq(over, *np.log(N[met[-1] : met[-1] + 2]), xtol=1e-12)))
 
     return load(0.5), load((1 + level) / 2), load((1 - level) / 2)
 
 
 def _beyond(data, at, known) -> tuple[np.ndarray, Outlook]:
     """The loads, all of them beyond the measurements, and the outlook there."""
-    N, seen = np.atleast_1d(numbers("at", at)), outlook(data, **known)
+    N, seen = _column("at", np.atleast_1d(at)), outlook(data, **known)
     if not (N > seen.trend.N).all():
-        last = show(seen.trend.N)
-        raise InputError(
-            f"forecast: at {show(N.min())}, expected loads beyond the last one, {last}"
-        )
+        first, last = show(float(N.min())), show(seen.trend.N)
+        raise InputError(f"no forecast at {first}: expected loads beyond the last one, {last}")
     return N, seen
