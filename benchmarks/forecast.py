@@ -254,9 +254,6 @@ def forecasts(method: str, train: list[Cut], test: list[Cut], laws: dict) -> lis
     """For each cut of `test`, the quantiles of ln X at the later loads, a column for each of TAUS.
     Errors of a baseline grow with the root of the doublings.
     """
-    if method == METHODS[0]:
-        spread = calibrate(train)
-        return [c.trend.quantiles(c.N, TAUS, spread) for c in test]
     middle = middle_of(method, train, laws)
     off = np.concatenate([(c.y - middle(c)) / np.sqrt(c.ahead) for c in train])
     wide = quantiles(off, weights(train))
@@ -267,8 +264,6 @@ def by_distance(method: str, train: list[Cut], test: list[Cut], laws: dict) -> l
     """As `forecasts`, for curves with the same loads that are cut at the same one: intervals of a
     baseline are the quantiles of its errors at each distance.
     """
-    if method == METHODS[0]:
-        return forecasts(method, train, test, laws)
     middle = middle_of(method, train, laws)
     off = pd.DataFrame(
         [(round(d, 2), e) for c in train for d, e in zip(c.ahead, c.y - middle(c), strict=True)],
@@ -307,22 +302,31 @@ def judged(method: str, cut: Cut, q: np.ndarray) -> Iterator[dict]:
         }
 
 
-def left_out(by: str, some: list[Cut], learn: list[Cut], laws: dict, how=forecasts) -> pd.DataFrame:
-    """Forecasts of all cuts, those of each value of the field `by` learned from all others.
+def left_out(by: str, several: list[list[Cut]], learn: list[Cut], laws: dict) -> list[pd.DataFrame]:
+    """Forecasts of all cuts of each list, those of each value of the field `by` learned from all
+    others.
 
     This package learns from the cuts `learn`, which has every curve cut everywhere. So do baselines
-    that fit no law. A fitted law learns from `some` only, and so do all baselines `by_distance`.
+    that fit no law, if sources are left out. Else the curves of a list are cut at the same load,
+    and baselines learn from these.
     """
-    rows = []
-    for value in sorted({getattr(c.curve, by) for c in some}):
-        test = [c for c in some if getattr(c.curve, by) == value]
-        train = [c for c in some if getattr(c.curve, by) != value]
+    found: list[list[dict]] = [[] for _ in several]
+    values = sorted({getattr(c.curve, by) for some in several for c in some})
+    for value in tqdm(values, unit=by):
         more = [c for c in learn if getattr(c.curve, by) != value]
-        for method in METHODS:
-            own = method in FITTED or (how is by_distance and method != METHODS[0])
-            found = how(method, train if own else more, test, laws)
-            rows += [row for c, q in zip(test, found, strict=True) for row in judged(method, c, q)]
-    return pd.DataFrame(rows)
+        constants = calibrate(more)
+        for some, rows in zip(several, found, strict=True):
+            test = [c for c in some if getattr(c.curve, by) == value]
+            train = [c for c in some if getattr(c.curve, by) != value]
+            for method in METHODS:
+                if method == METHODS[0]:
+                    q = [c.trend.quantiles(c.N, TAUS, constants) for c in test]
+                elif by == "source":
+                    q = forecasts(method, train if method in FITTED else more, test, laws)
+                else:
+                    q = by_distance(method, train, test, laws)
+                rows += [r for c, one in zip(test, q, strict=True) for r in judged(method, c, one)]
+    return [pd.DataFrame(rows) for rows in found]
 
 
 def percent(share: float) -> str:
@@ -416,7 +420,7 @@ def main(jobs: int, output: Path, constants: bool) -> None:
     with ProcessPoolExecutor(jobs) as pool:
         shapes = list(tqdm(pool.map(fitted, every, chunksize=2), total=len(every), unit="curve"))
     laws = {(c.curve.name, c.used): s for c, s in zip(every, shapes, strict=True)}
-    rows = left_out("source", first, learn, laws)
+    [rows] = left_out("source", [first], learn, laws)
     lines = [
         "# How far forecasts are off",
         "",
@@ -437,8 +441,7 @@ def main(jobs: int, output: Path, constants: bool) -> None:
     ]
     for by in ("version", "family", "size"):
         lines += ["", f"## {len(databases)} curves of database servers, each {by} left out"]
-        for load, some in at.items():
-            rows = left_out(by, some, learn, laws, by_distance)
+        for load, rows in zip(at, left_out(by, [*at.values()], learn, laws), strict=True):
             table = of_cut(rows)
             if by != "version":  # the loads together only
                 table = [*table[:2], *(line for line in table if "| all |" in line)]

@@ -228,10 +228,17 @@ def rival(fit: Face) -> str:
     t = max([fit.whole.quantiles(target, shared(LEVEL, 2))[0] for target in targets], default=0)
     for cost, values in fit.whole.minima:
         if cost < t**2 and longest(values) != longest(fit.values):
-            estimates = ", ".join(f"{n} = {show(values[n])}" for n in fit.free)
+            most = float(fit.N.max())
+            estimates = ", ".join(
+                f"{n} = {show(values[n])}"
+                if n[0] != "c" or values[n] < most
+                else f"{n} > {show(most)}"
+                for n in fit.free
+            )
+            here, there = longest(fit.values), longest(values)
             return (
-                f"a system that {longest(values)} limits may be the right one as well "
-                f"({estimates}): the utilisation of a station would tell"
+                f"the measurements do not tell whether {here} limits this system, as the estimates "
+                f"say, or {there}, with {estimates}: the utilisation of a station would tell"
             )
     return ""
 

@@ -230,7 +230,7 @@ def forecast(
     beyond the last one, and for columns that make no sense.
 
     >>> table = forecast({"N": [1, 2, 4, 8], "X": [100, 195, 370, 650]}, at=[16])
-    >>> bool(650 < table.low[0] < table.X[0] < table.high[0] < 1300)
+    >>> bool(500 < table.low[0] < table.X[0] < table.high[0] < 1600)
     True
     """
     import pandas as pd
@@ -258,8 +258,8 @@ def chance(
     >>> bool(chance({"N": [1, 2, 4, 8], "X": [100, 195, 370, 650]}, at=[16], X=650)[0] > 0.9)
     True
     """
-    if np.isnan(X) == np.isnan(R):
-        raise ValueError("chance: expected either X or R")
+    if np.ndim(X) or np.ndim(R) or np.isnan(X) == np.isnan(R):
+        raise ValueError("chance: expected one X or one R")
     N, seen = _beyond(data, at, known)
     if np.isnan(R):
         found = seen.throughputs(N, CHANCES)
@@ -270,21 +270,23 @@ def chance(
 def largest_load(
     data: Mapping[str, Any], R: float, level: float = 0.95, **known: float
 ) -> tuple[float, float, float]:
-    """The largest load beyond the measurements that keeps the mean response time at `R` [s], and
-    its interval (low, high). `data` and `known` are those of `forecast`.
+    """The largest load beyond the measurements at which the mean response time is no more than `R`
+    [s], and its interval (low, high). `data` and `known` are those of `forecast`.
 
-    The interval ends where the ends of the interval of the response time reach R for the last time.
-    The last measured load stands for all loads up to it, and `FAR` times that load for all beyond.
-    Raises as `forecast` does, and InputError for response times that are not known, and for an R
-    that is not positive.
+    The interval ends where the ends of the interval of the response time reach R for the last time:
+    at the last measured load, if the upper end is above R from there on. A load of more than `FAR`
+    times the last one is told as infinite. Raises as `forecast` does, and InputError for response
+    times that are not known, and for an R that is exceeded at the last load already.
     """
     from scipy.optimize import brentq
 
     quantile(level, 1)  # raises ValueError for a level that makes no sense
-    if not 0 < R < np.inf:
-        raise InputError(f"a largest load needs a positive R, and it is {R}")
     seen = outlook(data, **known)
-    N = seen.trend.N * np.geomspace(1 + 1e-6, FAR, 200)
+    N = seen.trend.N * np.geomspace(1 + 1e-9, FAR, 200)
+    last = float(seen.responses(N[:1], np.array([0.5]))[0, 0])
+    if not last <= R < np.inf:
+        told = f"R is {show(last, 's')} at the last load, {show(seen.trend.N)}"
+        raise InputError(f"no load beyond the measurements: {told}, expected a larger R than this")
 
     def load(share: float) -> float:
         """The last load at which the response time is R with this share below it."""
@@ -296,7 +298,7 @@ def largest_load(
         if not len(met):
             return seen.trend.N
         if met[-1] == len(N) - 1:
-            return float(N[-1])
+            return np.inf
         return float(np.exp(brentq(over, *np.log(N[met[-1] : met[-1] + 2]), xtol=1e-12)))
 
     return load(0.5), load((1 + level) / 2), load((1 - level) / 2)

@@ -110,17 +110,25 @@ def interval(fit: "Fit", target: Target, level: float) -> tuple[np.ndarray, np.n
     own = _estimates(fit, target, count)
     lower, upper = _around(fit, target, t, own)
     row, value, near = _apart(fit, target, fit.quantiles(target, shared(level, 2)), lower, upper)
+    if not len(row):
+        return lower, upper
     width = upper[row] - lower[row]
     width = np.where((width > 0) & np.isfinite(width), width, np.maximum(abs(value), 1e-300))
+    place, valleys = np.round(value / width, 2), np.ones(count, dtype=int)
     for i in np.unique(row):
-        on, some = np.flatnonzero(row == i), target.rows(np.array([i]))
-        count = 1 + len(np.unique(np.round((value / width)[on], 2)))
-        wider = fit.quantiles(some, shared(level, count))
-        outer = {on[np.argmin(value[on])], on[np.argmax(value[on])]}
-        for at, beside in ((target.value[i], own[i]), *((value[k], near[k]) for k in outer)):
-            valley = some._replace(value=np.array([at]))
-            low, high = _around(fit, valley, wider, beside[None])
-            lower[i], upper[i] = min(lower[i], low[0]), max(upper[i], high[0])
+        valleys[i] += len(np.unique(place[row == i]))
+        outermost = value[row == i].min(), value[row == i].max()
+        kept = (row != i) | np.isin(value, outermost)
+        row, value, near, place = row[kept], value[kept], near[kept], place[kept]
+    for n in np.unique(valleys[row]):
+        some = np.flatnonzero(valleys == n)
+        t[some] = fit.quantiles(target.rows(some), shared(level, n))
+    again = np.unique(row)
+    rows = np.append(again, row)
+    valley = target.rows(rows)._replace(value=np.append(target.value[again], value))
+    low, high = _around(fit, valley, t[rows], np.concatenate([own[again], near]))
+    np.minimum.at(lower, rows, low)
+    np.maximum.at(upper, rows, high)
     return lower, upper
 
 

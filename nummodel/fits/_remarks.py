@@ -127,7 +127,8 @@ def remarks(fit: Fit, level: float = 0.95) -> list[str]:
     if fit.dof > 0:
         for name, estimate in fit.estimates(level).items():
             if not estimate.identified and name not in fit.at_bound:
-                why = "its interval is its whole range"
+                open_above = np.isinf(estimate.high) and estimate.low > fit.law.range_of(name)[0]
+                why = f"its interval {'has no upper end' if open_above else 'is its whole range'}"
                 sentences.append(f"these data do not determine {name}: {why}")
     return sentences + _trading(fit)
 
