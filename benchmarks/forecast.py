@@ -57,9 +57,10 @@ NOTES = """
 - **Closed systems** (2026-11-23): fitted to N, X and R, or N, X, R and U, and used where the system
   met all columns and its interval was the narrower one. At 26 random cuts of servers with R, the
   score was 2.55, without it 1.47, and 95 % intervals held 84 %; at 10 with R and U 1.44 and 1.17.
-  A fit took from 5 s to 2 minutes. It won on 5 of 6 cuts of other systems and doubled the score of
-  the sixth.
-- **Slopes of the last two points** in place of the last doubling: 1.66 and 1.69.
+  A fit took from 5 s to 2 minutes. It won on 4 of 5 cuts of other systems and doubled the score of
+  the fifth.
+- **Slopes of the last two points** had a score of 1.66, those of the last doubling 1.69, both
+  before any bound on X. Loads that lie close together make the former noise.
 - What was left out was looked at some 65 times with sources left out, and some 20 times with
   versions left out, while the method was found. Figures of data that nobody has seen will be worse.
 """

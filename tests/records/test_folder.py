@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -189,7 +190,9 @@ def test_an_interrupt_ends_the_command_with_its_children(tmp_path):
         f"subprocess.Popen([sys.executable, '-c', \"{child}\"]); time.sleep(600)  # {{N}}\n"
     )
     command = [sys.executable, "-m", "nummodel", "measure", "--at", "1", "--output", str(out), "--"]
-    process = subprocess.Popen([*command, sys.executable, str(tool), "{N}"])
+    # A job in the background ignores interrupts, and its children inherit that.
+    usual = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    process = subprocess.Popen([*command, sys.executable, str(tool), "{N}"], preexec_fn=usual)
     end = time.monotonic() + 60
     while not alive.exists() and time.monotonic() < end:
         time.sleep(0.05)
