@@ -103,8 +103,8 @@ class Trend(NamedTuple):
         return np.interp(z, known, np.sort(offs)) * beyond
 
     def quantiles(self, N: np.ndarray, shares: np.ndarray, constants: Any = SPREAD) -> np.ndarray:
-        """The quantiles of ln X: a row for each load, a column for each share. What is more than X
-        can be is left out, and the shares are those of the rest.
+        """The quantiles of ln X: a row for each load, a column for each share. The distribution is
+        cut off at the most that X can be, and the shares are shares of what is left of it.
         """
         middle, root = self.middle(N), np.sqrt(np.log2(N / self.N))
         room = (np.log(np.minimum(self.each * N, self.most)) - middle) / root
@@ -289,7 +289,7 @@ def largest_load(
         raise InputError(f"no load beyond the measurements: {told}, expected a larger R than this")
 
     def load(share: float) -> float:
-        """The last load at which the response time is R with this share below it."""
+        """The last load at which R is this quantile of the response time."""
 
         def over(logs: float) -> float:
             return float(seen.responses(np.exp([logs]), np.array([share]))[0, 0]) - R

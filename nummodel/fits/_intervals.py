@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 #: Valleys of the coarse mesh that are followed down.
 TRIES = 3
-#: By this share of its distance from the interval, a minimum costs less than what is nearer.
+#: A minimum has to cost less than a value that is nearer to the interval by this share of the way.
 NEARER = 0.02
 #: What may be infinite, and is searched for by its reciprocal.
 RECIPROCAL = ("N_opt", "X_max")
@@ -100,8 +100,8 @@ def interval(fit: "Fit", target: Target, level: float) -> tuple[np.ndarray, np.n
     may be infinity.
 
     Beyond an end the cost may fall again, around another minimum of the sum of squares. Errors of
-    measurement may have made this one or that one the lower. So each minimum is allowed its share
-    of the misses (Bonferroni), and the interval holds those that are not excluded then.
+    measurement decide which of the two is the lower one. So the interval holds both, unless the
+    points exclude one; each is then allowed its share of the misses (Bonferroni).
     """
     t, count = fit.quantiles(target, level), len(target.value)
     no_weight = target.weight is not None and np.isnan(target.weight).any()
