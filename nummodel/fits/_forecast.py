@@ -14,6 +14,7 @@ import numpy as np
 
 from nummodel.arguments import LARGEST, numbers
 from nummodel.errors import InputError
+from nummodel.fits._closed import TOLERANCE
 from nummodel.fits._problem import quantile
 from nummodel.nomenclature import show
 
@@ -46,8 +47,6 @@ SPAN = 1.5
 #: The largest load that is searched for, as a multiple of the last one. Of the later loads that
 #: calibrated the intervals, 99 % are nearer than 20 times the last one.
 FAR = 16.0
-#: By this share, utilisations may be above 1, and X R above N, before they are refused.
-TOLERANCE = 0.2
 #: The probabilities at which the distribution of a forecast is computed; between them it is a line.
 CHANCES = np.concatenate([[1e-4, 1e-3], np.linspace(0.005, 0.995, 199), [0.999, 0.9999]])
 
@@ -103,8 +102,9 @@ class Trend(NamedTuple):
         return np.interp(z, known, np.sort(offs)) * beyond
 
     def quantiles(self, N: np.ndarray, shares: np.ndarray, constants: Any = SPREAD) -> np.ndarray:
-        """The quantiles of ln X: a row for each load, a column for each share. The distribution is
-        cut off at the most that X can be, and the shares are shares of what is left of it.
+        """The quantiles of ln X: a row for each load, a column for each share. X cannot be
+        more than a bound, so the part of the distribution above this bound is removed, and the
+        shares refer to the part that is left.
         """
         middle, root = self.middle(N), np.sqrt(np.log2(N / self.N))
         room = (np.log(np.minimum(self.each * N, self.most)) - middle) / root
@@ -289,7 +289,7 @@ def largest_load(
         raise InputError(f"no load beyond the measurements: {told}, expected a larger R than this")
 
     def load(share: float) -> float:
-        """The last load at which R is this quantile of the response time."""
+        """The last load at which this quantile of the response time equals R."""
 
         def over(logs: float) -> float:
             return float(seen.responses(np.exp([logs]), np.array([share]))[0, 0]) - R

@@ -160,7 +160,7 @@ def _apart(
     near = np.array(beside, dtype=float).reshape(len(row), len(target.free))
     if not len(row):
         return row, value, near
-    # A search may end where there is no minimum: the cost then falls on towards the estimates.
+    # A search may stop where there is no minimum. The cost is then lower a little nearer by.
     end = np.where(value < lower[row], lower[row], upper[row])
     both = np.concatenate([value, value + NEARER * (end - value)])
     there, nearer = np.split(
@@ -197,8 +197,9 @@ def _range(law: Formula, target: Target) -> tuple[float, float]:
 
 def _ends(fit: Solved, target: Target, t: np.ndarray, value, lowest, far, path) -> np.ndarray:
     """The ends of the intervals: from the estimates `value` down to `lowest` and up to `far`, the
-    first values whose cost is t^2, of the same row; `lowest` or `far` itself if there is none. The
-    `path` has what is free beside the target where the search of each end has come to.
+    first values whose cost is t^2, of the same row; `lowest` or `far` itself if there is none. A
+    row of `path` has the other free quantities, as the last step towards this end left them; the
+    next step searches from there.
     """
     from scipy.optimize.elementwise import find_root
 

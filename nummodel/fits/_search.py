@@ -50,9 +50,8 @@ def search(problem: Problem, start: Mapping[str, float] | None = None) -> dict[s
 
 
 def _spread(batch: Batch, values: np.ndarray) -> np.ndarray:
-    """By how much the square of each quantity may differ from its value, if the others follow and
-    the residual sum of squares of the one problem grows by 1; infinite where the points leave the
-    quantity open.
+    """For each quantity, the square of the change that makes the residual sum of squares larger by
+    1, when the other quantities are fitted again; infinite if the points leave the quantity open.
     """
     with np.errstate(all="ignore"):
         A = expansion(by_points(batch), values[:, None])[2][0]

@@ -262,7 +262,9 @@ def test_a_peak_is_claimed_only_if_a_fall_is_seen():
 
 
 def test_two_systems_that_both_fit_are_both_in_the_intervals():
-    """With errors of 3 and 6 %, the processors may be full at the highest load, or the lock."""
+    """With errors of 3 and 6 %, the points allow two systems: in one the processors are full at the
+    highest load, in the other one the lock is.
+    """
     random = np.random.default_rng(3)
     laws, loads = systems.closed(cpu=4, lock=1), np.array([10.0, 20, 40, 60, 80, 120, 200, 300])
     data = {
