@@ -27,7 +27,8 @@ from nummodel.models.scaling import LAWS
 OUTPUT = Path(__file__).parent / "ADEQUACY.md"
 AMDAHL, USL = ("amdahl", {"sigma": 0.05}), ("usl", {"sigma": 0.05, "kappa": 0.0005})
 EDGE = ("usl", {"sigma": 0.02, "kappa": 0.0})
-TESTS = ("repeats", "bends", "weights", "outlier", "runs")
+TESTS = ("repeats", "bends", "errors")
+FAULTS = ("weights", "outlier", "runs")
 #: The loads of a study; `7 x 3` are three runs with the same seven loads.
 LOADS = {str(n): N for n, N in GRIDS.items()} | {
     f"7 x {runs}": np.tile(GRIDS[7], runs) for runs in (3, 5, 10)
@@ -50,20 +51,18 @@ def fitted(law: str, N: np.ndarray, X: np.ndarray, weights: str) -> Iterator[Fit
         yield replace(base, X=x, estimate=dict(zip(base.free, map(float, estimate), strict=True)))
 
 
-def p_values(one: Fit) -> list[float]:
-    """Of each of the TESTS; NaN for a test that the points do not allow."""
+def p_values(one: Fit) -> tuple[list[float], str]:
+    """Of each of the TESTS, NaN for one that the points do not allow, and the likeliest fault."""
     lack = _adequacy.lack_of_fit(one)
-    repeats = lack.p if lack and "repeated" in lack.how else None
-    bends = _adequacy._bends(one) if repeats is None else None
-    runs = _adequacy._runs(one, _adequacy._blocks(one.setting))
-    found = repeats, bends, _adequacy._growth(one), _adequacy._outlier(one), runs
-    return [np.nan if p is None else p for p in found]
+    repeats = lack.p if lack and "repeated" in lack.how else np.nan
+    bends = _adequacy._bends(one) if np.isnan(repeats) else np.nan
+    errors, fault = _adequacy.errors(one)
+    return [repeats, bends, errors], fault
 
 
 def cautioned(p: np.ndarray) -> np.ndarray:
     """Which tests lead to a caution."""
-    levels = [_adequacy.WRONG] * 2 + [_adequacy.ODD] * 2 + [_adequacy.TOGETHER]
-    return p < levels
+    return p < [_adequacy.WRONG] * 2 + [_adequacy.ODD]
 
 
 def size(sets: int, at: tuple) -> str:
@@ -72,7 +71,7 @@ def size(sets: int, at: tuple) -> str:
     N, random = LOADS[loads], np.random.default_rng([1, i])
     noise = "absolute" if weights == "absolute" else "percentage"
     X = drawn(random, law, true, N, noise, sets)
-    p = np.array([p_values(f) for f in fitted(law, N, X, weights)])
+    p = np.array([p_values(f)[0] for f in fitted(law, N, X, weights)])
     alarms = [f"{100 * np.mean(q < 0.05):.1f}" if np.isfinite(q).all() else "" for q in p.T]
     return _row(_name(law, true), loads, weights, *alarms, _share(cautioned(p).any(axis=1)))
 
@@ -118,10 +117,10 @@ def noticed(sets: int, at: tuple) -> str:
         X = X * np.exp(k * SPREAD * own)
     hold = dict(covered(LAWS[law], N, {"X1": 100.0, **true}, X, weights))
     worst = min(hold, key=lambda asked: hold[asked].mean())
-    which = cautioned(np.array([p_values(f) for f in fitted(law, N, X, weights)]))
-    tests = [
-        _share(column) for column in np.column_stack([which[:, :2].any(axis=1), which[:, 2:]]).T
-    ]
+    p, likeliest = zip(*map(p_values, fitted(law, N, X, weights)), strict=True)
+    which = cautioned(np.array(p))
+    told = [which[:, 2] & (np.array(likeliest) == name) for name in FAULTS]
+    tests = [_share(those) for those in (which[:, :2].any(axis=1), *told)]
     what = f"{noise} noise" + f", {fault} of {k:g}" * bool(fault)
     interval = f"{_share(hold[worst])} ({worst})"
     wrong = fault or (weights == "log") != (noise == "percentage")
@@ -234,14 +233,16 @@ def studies(sets: int) -> Iterator[tuple[str, str, tuple[str, ...], partial, lis
         f"{some:,} sets a row; shares in percent. The coverage is the lowest among estimates, "
         "peak, ceiling and curve, of intervals that promise 95 %. An outlier is one point that is "
         "off by so many standard deviations of the noise; runs have a factor of their own, with "
-        "so many times the standard deviation of the noise. The last column is a bound: a test "
+        "so many times the standard deviation of the noise. One test looks for wrong weights, an "
+        "outlier and runs together; their columns say how often each was named as the likeliest. "
+        "The last column is a bound: a test "
         "that knows neither the curve nor the size of the errors, and has false alarms in 10 % of "
         "sets, notices this fault in no more sets, even if it is told the size of the fault and "
         "looks for no other (computed for normal errors and a law that is linear in its estimates, "
         "to half a point). Few points leave much unnoticed.",
         (
             *("law", "points", "weights", "errors", "coverage", "law misses"),
-            *(*TESTS[2:], "any caution", "at most"),
+            *(*FAULTS, "any caution", "at most"),
         ),
         partial(noticed, some),
         faults(),

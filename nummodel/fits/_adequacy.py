@@ -4,7 +4,7 @@ An estimate on a bound counts as known in all tests.
 """
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,9 +18,11 @@ CLOSE = 2.0
 #: Sets of residuals that a test simulates: fewer of many points, so that there are fewer `NUMBERS`.
 DRAWS, FEWEST, NUMBERS = 10_000, 400, 2 * 10**6
 #: There is a caution if the p value of a test is below these: of the law (which is then rejected),
-#: of the weights and of outliers, of runs. Their sum, with `ODD` twice, is below 10 %: where all is
-#: right, these tests caution in fewer cases than that. `benchmarks/ADEQUACY.md` has what they find.
-WRONG, ODD, TOGETHER = 0.01, 0.035, 0.015
+#: and of the errors. Their sum is below 10 %: where all is right, the two tests caution in fewer
+#: cases than that. `benchmarks/ADEQUACY.md` has what they find.
+WRONG, ODD = 0.01, 0.08
+#: An outlier has an error that is typically this many times larger than those of other points.
+FAR = 8.0
 
 
 class LackOfFit(NamedTuple):
@@ -44,7 +46,26 @@ def lack_of_fit(fit: Fit) -> LackOfFit | None:
     if p is not None:
         return LackOfFit(p, "against the scatter of repeated loads")
     p = _bends(fit)
-    return None if p is None else LackOfFit(p, "by residuals that bend with the load")
+    return None if np.isnan(p) else LackOfFit(p, "by residuals that bend with the load")
+
+
+def errors(fit: Fit, run: Any = None) -> tuple[float, str]:
+    """The p value of a test of whether the errors are as the fit assumes, and the likeliest fault:
+    "weights", "outlier" or "runs". NaN with too few points for a test.
+
+    Each fault is a normal distribution of the errors with another covariance. The test looks for
+    all faults at once: its statistic is the mean of their likelihoods, in units of that of right
+    errors. No test that ignores the law's estimates and the size of the errors notices more faults
+    on average, if the law is linear in its estimates (Neyman and Pearson; King 1987, Econometric
+    Reviews 6:169).
+    """
+    fit = fit.whole
+    faults = _faults(fit, _blocks(fit.setting) if run is None else run)
+    p = _by_chance(fit, lambda e: np.logaddexp.reduce([likely(e) for likely in faults.values()]))
+    if np.isnan(p):
+        return p, ""
+    own = {fault: float(likely(_unit(_signed(fit)))[0]) for fault, likely in faults.items()}
+    return p, max(own, key=own.__getitem__)
 
 
 def missed(fit: Fit, lack: LackOfFit) -> str:
@@ -66,24 +87,26 @@ def cautions(fit: Fit, run: Any = None) -> list[str]:
     if lack and lack.p < WRONG:
         sentences.append(f"the law {missed(fit, lack)}")
     more, other = ("less", "absolute") if _errors.percent(fit.weights) else ("more", "log")
-    if fit.lead < CLOSE and _scattered(fit):
+    unsure = fit.lead < CLOSE and _scattered(fit)
+    if unsure:
         sentences.append(
             f"these points hardly tell how errors grow with {fit.law.result}: {fit.weights} "
             f"weights are {show(float(np.exp(fit.lead)))} times as likely as {other} weights, so "
             "compare the intervals by both"
         )
-    elif _below(ODD, _growth(fit)):
+    p, fault = errors(fit, run)
+    if p < ODD and fault == "weights" and not unsure:
         sentences.append(
             f"errors grow {more} with {fit.law.result} than {fit.weights} weights say, so that "
             f"intervals are wrong: try --weights {other} (in a report: -p weights={other})"
         )
-    if _below(ODD, _outlier(fit)):
+    if p < ODD and fault == "outlier":
         far = show(float(fit.N[np.argmax(_studentised(fit, _signed(fit)))]))
         sentences.append(
             f"the point at {load} = {far} is farther from the curve than chance explains: "
             "check how it was measured"
         )
-    if _below(TOGETHER, _runs(fit, _blocks(fit.setting) if run is None else run)):
+    if p < ODD and fault == "runs":
         sentences.append(
             "the points of the same run are too high or too low together, but intervals assume "
             "that each point has its own error: the intervals are too narrow, and only "
@@ -97,34 +120,63 @@ def _scattered(fit: Fit) -> bool:
     return bool(fit.dof > 0 and fit.rss > fit.w @ fit.least)
 
 
-def _below(level: float, p: float | None) -> bool:
-    return p is not None and p < level
-
-
-def _bends(fit: Fit) -> float | None:
+def _bends(fit: Fit) -> float:
     order = np.lexsort([fit.N, *_columns(fit)])
     return _by_chance(fit, lambda e: -_sizes(np.diff(e[order], axis=0)))
 
 
-def _growth(fit: Fit) -> float | None:
-    """p value of the weights against the other kind: that errors have the same size everywhere, if
-    the weights are by percentages, and else that they are in proportion to the curve. None with
-    other columns, as they may say where errors are larger.
-
-    If the law is linear in its estimates, no other test that ignores the size of the errors notices
-    the other kind more often than the ratio of the two sums of squares does (King 1987, Econometric
-    Reviews 6:169).
+def _faults(fit: Fit, run: Any) -> dict[str, Callable[[np.ndarray], np.ndarray]]:
+    """For each fault, the function that says how likely it makes errors, of which each column has
+    the length 1: the logarithm of the likelihood, in units of that of right errors.
     """
+    from scipy.sparse import csr_array
+
+    faults: dict[str, Callable[[np.ndarray], np.ndarray]] = {"outlier": partial(_far, fit)}
     curve = fit.at(fit.N)
-    if _columns(fit) or not (curve > 0).all():
-        return None
-    factor = curve if _errors.percent(fit.weights) else 1 / curve
-    Q = np.linalg.qr(fit._slopes * factor[:, None])[0]
-    return _by_chance(fit, lambda e: -_sizes(_seen(e * factor[:, None], Q)))
+    if not _columns(fit) and (curve > 0).all():  # other columns may say where errors are larger
+        grow = (1 / curve if _errors.percent(fit.weights) else curve)[:, None]
+        faults["weights"] = _covariance(fit, lambda e: e / grow, 2 * np.log(grow).sum())
+    of_run = np.unique(run, return_inverse=True)[1]
+    if of_run.max() > 0 and not fit._flat:
+        shared = np.sqrt(fit.w) * (1.0 if _errors.percent(fit.weights) else curve)
+        shared /= np.sqrt(np.mean(shared**2))  # on average as large as each point's own error
+        more = 1 + np.bincount(of_run, shared**2)
+        back = ((1 - 1 / np.sqrt(more)) / (more - 1))[of_run] * shared
+        F = csr_array((shared, (np.arange(len(shared)), of_run)))
+
+        def apart(e: np.ndarray) -> np.ndarray:
+            return e - back[:, None] * (F.T @ e)[of_run]
+
+        faults["runs"] = _covariance(fit, apart, np.log(more).sum())
+    return faults
 
 
-def _outlier(fit: Fit) -> float | None:
-    return _by_chance(fit, lambda e: _sizes(e) * _studentised(fit, e).max(axis=0))
+def _covariance(
+    fit: Fit, whiten: Callable[[np.ndarray], np.ndarray], log_determinant: float
+) -> Callable[[np.ndarray], np.ndarray]:
+    """How likely a covariance makes errors, seen through the slopes of the fit: one that `whiten`
+    turns into that of right errors.
+    """
+    Q, R = np.linalg.qr(whiten(np.linalg.qr(fit._slopes)[0]))
+    size = log_determinant / 2 + np.log(np.abs(R.diagonal())).sum()
+    spare = len(Q) - Q.shape[1]
+
+    def likely(e: np.ndarray) -> np.ndarray:
+        e = whiten(e)
+        return -size - spare / 2 * np.log(_sizes(e - Q @ (Q.T @ e)))
+
+    return likely
+
+
+def _far(fit: Fit, e: np.ndarray) -> np.ndarray:
+    """How likely an outlier at one of the points makes errors: on average over all points."""
+    own = 1 - np.sum(np.linalg.qr(fit._slopes)[0] ** 2, axis=1)[:, None]
+    part = np.unique(fit.known.get("part", np.zeros(len(own))), return_inverse=True)[1]
+    spare = np.bincount(part)[part][:, None] * (1 - fit._slopes.shape[1] / len(own))
+    share = FAR**2 * own / (1 + FAR**2 * own) * _studentised(fit, e)
+    share = np.minimum(share, 1 - 1e-9)  # of a part, the point's square may be more than all
+    each = -np.log1p(FAR**2 * own) - spare * np.log1p(-share)
+    return np.logaddexp.reduce(each / 2) - np.log(len(own))
 
 
 def _studentised(fit: Fit, e: np.ndarray) -> np.ndarray:
@@ -151,26 +203,6 @@ def _blocks(setting: np.ndarray) -> np.ndarray:
     return np.arange(len(setting)) // (size if alike else len(setting))
 
 
-def _runs(fit: Fit, run: Any) -> float | None:
-    """p value of an F test: a run has a factor of its own that all its points share."""
-    of_run = np.unique(run, return_inverse=True)[1]
-    if fit._flat or of_run.max() == 0:
-        return None
-    factor = np.sqrt(fit.w) * (1.0 if _errors.percent(fit.weights) else fit.at(fit.N))
-    size = np.bincount(of_run, factor**2)
-
-    def within(v: np.ndarray) -> np.ndarray:
-        """What the factors of the runs leave of it."""
-        return v - factor * (np.bincount(of_run, factor * v) / size)[of_run]
-
-    slopes = fit._slopes / np.abs(fit._slopes).max(axis=0)
-    inside = np.array([within(slope) for slope in slopes.T]).reshape(-1, len(factor)).T
-    U, sizes, _ = np.linalg.svd(inside, full_matrices=False)
-    Q = U[:, sizes > 1e-9 * np.sqrt(len(U))]  # the factors move the curve as its scale does
-    rest = _sizes(_seen(within(_signed(fit)[:, 0])[:, None], Q))[0]
-    return _explained(fit, len(size) + Q.shape[1] - len(fit.inner), fit.rss - rest)
-
-
 def _explained(fit: Fit, more: int, squares: float) -> float | None:
     """p value of the F test of `squares` that `more` estimates would explain."""
     from scipy.special import fdtrc
@@ -182,14 +214,19 @@ def _explained(fit: Fit, more: int, squares: float) -> float | None:
     return float(fdtrc(more, spare, max(squares, 0.0) / more / (rest / spare)))
 
 
-def _by_chance(fit: Fit, statistic: Callable[[np.ndarray], np.ndarray]) -> float | None:
-    """How often normal errors, seen through the slopes of the fit, have a statistic as large beside
-    the sum of their squares.
+def _by_chance(fit: Fit, statistic: Callable[[np.ndarray], np.ndarray]) -> float:
+    """How often normal errors, seen through the slopes of the fit and with columns of length 1,
+    have a statistic as large. NaN with too few points.
     """
     if len(fit.N) - len(fit.inner) < 3 or not _scattered(fit):
-        return None
-    own, others = (statistic(e) / _sizes(e) for e in (_signed(fit), _drawn(fit)))
+        return np.nan
+    own, others = statistic(_unit(_signed(fit))), statistic(_drawn(fit))
     return float((1 + np.sum(others >= own)) / (1 + others.size))
+
+
+def _unit(e: np.ndarray) -> np.ndarray:
+    """Columns of length 1."""
+    return e / np.sqrt(_sizes(e))
 
 
 def _signed(fit: Fit) -> np.ndarray:
@@ -203,14 +240,12 @@ def _sizes(e: np.ndarray) -> np.ndarray:
     return np.einsum("ij,ij->j", e, e)
 
 
-def _seen(e: np.ndarray, Q: np.ndarray) -> np.ndarray:
-    """What the best combination of the columns `Q` leaves of each column of `e`."""
-    return e - Q @ (Q.T @ e)
-
-
 @lru_cache(maxsize=1)
 def _drawn(fit: Fit) -> np.ndarray:
-    return _seen(_normal(len(fit.N)), np.linalg.qr(fit._slopes)[0])
+    """Errors by chance, of length 1, as a fit leaves them."""
+    Q = np.linalg.qr(fit._slopes)[0]
+    e = _normal(len(fit.N))
+    return _unit(e - Q @ (Q.T @ e))
 
 
 @lru_cache(maxsize=1)

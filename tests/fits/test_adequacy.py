@@ -70,45 +70,94 @@ def test_p_values_by_simulation_are_those_by_integration(seed):
     seen = (e / curve) @ other
     scaled = (other.T / curve) @ basis
     grows = at_most(scaled.T @ scaled, seen @ seen / (e @ e))
-    for p, exact in ((_adequacy._bends(result), bends), (_adequacy._growth(result), grows)):
+    found = _adequacy._by_chance(result, _adequacy._faults(result, np.zeros(12))["weights"])
+    for p, exact in ((_adequacy._bends(result), bends), (found, grows)):
         spread = np.sqrt(exact * (1 - exact) / _adequacy.DRAWS)
         assert p == pytest.approx(exact, abs=4 * spread + 2 / _adequacy.DRAWS)
 
 
+def covariances(curve, run, weights, factor):
+    """For each fault, the covariances of errors that it may have, which are equally likely."""
+    n = len(curve)
+    of_run = factor * (run[:, None] == np.unique(run))
+    return {
+        "outlier": [np.eye(n) + 64 * np.outer(row, row) for row in np.eye(n)],
+        "weights": [np.diag(curve**-2 if weights == "log" else curve**2)],
+        "runs": [np.eye(n) + of_run @ of_run.T * n / np.sum(of_run**2)],
+    }
+
+
+def log_ratio(V, basis, e):
+    """How likely errors are whose size is not known, by integrals over this size in closed form."""
+    A, seen = basis.T @ V @ basis, basis.T @ e
+    squares = np.sum(seen * np.linalg.solve(A, seen), axis=0) / np.sum(seen**2, axis=0)
+    return -np.linalg.slogdet(A)[1] / 2 - basis.shape[1] / 2 * np.log(squares)
+
+
 @pytest.mark.parametrize("weights", ["log", "absolute"])
-def test_an_outlier_is_told_as_by_students_t(weights):
-    """Where only one of the points can be far, Bonferroni's bound is the probability itself."""
+@pytest.mark.parametrize("fault", ["none", "outlier", "weights", "runs"])
+def test_faults_of_errors_are_told_by_their_likelihoods(weights, fault):
+    """By matrices as the textbook has them, and other errors by chance."""
     random = np.random.default_rng(3)
-    noise = 0.03 * random.standard_normal(16)
-    noise[9] += 0.13
-    X = 100 * N16 * np.exp(noise) if weights == "log" else 100 * N16 + 1000 * noise
-    result = fit(LAWS["linear"], {"N": N16, "X": X}, weights)
-    rows, y = (np.ones(16), np.log(X / N16)) if weights == "log" else (N16, X)
-    others = np.arange(16) != 9
-    slope = rows[others] @ y[others] / (rows[others] @ rows[others])
-    variance = np.sum((y - slope * rows)[others] ** 2) / 14
-    far = 1 + rows[9] ** 2 / (rows[others] @ rows[others])
-    t = (y[9] - slope * rows[9]) / np.sqrt(variance * far)
-    p = 16 * 2 * stats.t.sf(abs(t), 14)
-    assert _adequacy._outlier(result) == pytest.approx(p, abs=4 * np.sqrt(p / _adequacy.DRAWS))
-    (told,) = cautions(result)
-    assert "the point at N = 20 is farther" in told
+    N, run = np.tile(N7, 3), np.repeat([0, 1, 2], 7)
+    noise, curve = 0.03 * random.standard_normal(21), 10.0 * N
+    by_percent = (weights == "log") != (fault == "weights")
+    X = curve * np.exp(noise) if by_percent else curve + 200 * noise
+    X[9] += 2 * max(X[9], 60) * (fault == "outlier")
+    X *= 1 + 0.2 * (run - 1) * (fault == "runs")
+    result = fit(LAWS["linear"], {"N": N, "X": X}, weights)
+    curve = result.at(N)
+    factor = (np.ones(21) if weights == "log" else curve)[:, None]
+    basis = left(
+        factor
+    )  # this law is a factor, so its slope is in proportion to the errors of runs
+    e = (np.log(X / curve) if weights == "log" else X - curve)[:, None]
+
+    def likelihoods(e):
+        return {
+            name: np.logaddexp.reduce([log_ratio(V, basis, e) for V in some]) - np.log(len(some))
+            for name, some in covariances(curve, run, weights, factor).items()
+        }
+
+    own, others = likelihoods(e), likelihoods(basis @ random.standard_normal((20, 4000)))
+    for name, likely in _adequacy._faults(result, run).items():
+        assert likely(e / np.linalg.norm(e)) == pytest.approx(own[name], rel=1e-6, abs=1e-6)
+    total, by_chance = (np.logaddexp.reduce(list(one.values())) for one in (own, others))
+    p, name = _adequacy.errors(result)
+    assert p == pytest.approx(np.mean(by_chance >= total), abs=0.03)
+    assert (p > 0.1 and not cautions(result)) if fault == "none" else (p < 0.01 and name == fault)
+
+
+def test_runs_are_told_apart_as_by_analysis_of_variance():
+    """Of a law that is a factor, in logarithms: with one mean and one way to differ."""
+    random = np.random.default_rng(4)
+    own = np.repeat(0.03 * random.standard_normal(4), 7)
+    N, run = np.tile(N7, 4), np.repeat(list("abcd"), 7)
+    X = 10 * N * np.exp(own + 0.05 * random.standard_normal(28))
+    order = random.permutation(28)
+    result = fit(LAWS["linear"], {"N": N[order], "X": X[order]}, "log")
+    p = stats.f_oneway(*np.log(X / N).reshape(4, 7)).pvalue
+    assert 0.01 < p < 0.5
+    found = _adequacy._by_chance(result, _adequacy._faults(result, run[order])["runs"])
+    assert found == pytest.approx(p, abs=4 * np.sqrt(p / _adequacy.DRAWS))
 
 
 @pytest.mark.parametrize("named", [True, False])
-def test_runs_are_told_apart_as_by_analysis_of_variance(named):
-    """Of a law that is a factor, in logarithms: with one mean and one way to differ."""
+def test_runs_that_share_an_error_are_told(named):
     random = np.random.default_rng(4)
-    own = np.repeat(0.05 * random.standard_normal(4), 7)
-    N = np.tile(N7, 4)
-    X = 10 * N * np.exp(own + 0.05 * random.standard_normal(28))
+    run = np.repeat(list("abcd"), 7)
+    X = 10 * np.tile(N7, 4) * np.exp(np.repeat([-0.2, -0.1, 0.1, 0.2], 7))
+    X *= np.exp(0.05 * random.standard_normal(28))
     order = random.permutation(28) if named else np.arange(28)
-    run = np.repeat(list("abcd"), 7)[order]
-    result = fit(LAWS["linear"], {"N": N[order], "X": X[order]}, "log")
-    p = stats.f_oneway(*np.log(X / N).reshape(4, 7)).pvalue
-    found = _adequacy._runs(result, run if named else _adequacy._blocks(result.setting))
-    assert found == pytest.approx(p, rel=1e-9)
-    assert any("same run" in told for told in cautions(result, run if named else None))
+    result = fit(LAWS["linear"], {"N": np.tile(N7, 4)[order], "X": X[order]}, "log")
+    assert any("same run" in told for told in cautions(result, run[order] if named else None))
+
+
+def test_an_outlier_is_named_by_its_load():
+    X = 100 * N16 * np.exp(0.03 * np.random.default_rng(3).standard_normal(16))
+    X[9] *= 1.2
+    (told,) = cautions(fit(LAWS["linear"], {"N": N16, "X": X}, "log"))
+    assert "the point at N = 20 is farther" in told
 
 
 @pytest.mark.parametrize(
