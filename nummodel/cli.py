@@ -204,30 +204,35 @@ def read(file, name, pattern, as_json) -> None:
 )
 @click.option("--holdout", metavar="'N>24'", help="Predict these points instead of fitting them.")
 @option("--level", default=0.95, type=SHARE, help="Level of all intervals.")
-@click.option("--at", metavar="N1,N2,...", help="Forecast the throughput at these loads.")
+@click.option("--at", metavar="N1,N2,...", help="Forecast at these loads.")
 @click.option(
     "--known",
     metavar="Z=TIME,c_NAME=SERVERS",
     help="Think time, in the unit of time of the throughput, and numbers of servers of stations.",
 )
 @click.option(
+    "--target",
+    metavar="R=TIME|X=NUMBER",
+    help="A mean response time or a throughput: up to which load it holds, and how likely.",
+)
+@click.option(
     "--plot", type=click.Path(path_type=Path), help="Draw points, law and forecasts: .png or .svg."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document, not tables.")
-def fit(file, x, y, law, weights, holdout, level, at, known, plot, as_json) -> None:
+def fit(file, x, y, law, weights, holdout, level, at, known, target, plot, as_json) -> None:
     """Fit scaling laws to loads and throughputs, and say where throughput stops growing.
 
     FILE is a CSV file with a header, "-" for standard input, the output of a load generator, a
     folder with the outputs of a load test, or a table that `nummodel list tables` names. Commas,
     semicolons or tabs separate the cells.
     """
-    from nummodel import study
+    from nummodel import study, tables
 
     kind = plot and plot.suffix.lower()[1:]
     if plot and kind not in ("png", "svg"):
         raise InputError(f"--plot {plot}: expected a name that ends in .png or .svg")
     found = study.fit_table(
-        file, x, y, law, weights, holdout, level, () if at is None else at, known
+        file, x, y, law, weights, holdout, level, () if at is None else at, known, target
     )
     result = found.document()
     if plot:
@@ -240,7 +245,7 @@ def fit(file, x, y, law, weights, holdout, level, at, known, plot, as_json) -> N
         click.echo(json.dumps(result, indent=1, allow_nan=False))
         return
     say(wrapped(found.answer()))
-    say(f"\n{study.text(result, level, found.fits)}")
+    say(f"\n{tables.text(result, level, found.fits)}")
     for warning in found.remarks:
         tell(f"warning: {warning}")
 

@@ -114,13 +114,29 @@ def band(ax: Axes, x, low, high, colour: str = BLUE) -> None:
     ax.fill_between(x, low, high, color=colour, alpha=0.16, linewidth=0)
 
 
+def forecast(ax: Axes, ahead: Any, asked: Any) -> None:
+    """What is expected beyond the measurements: loads N, the middle, the ends of its interval; and
+    the same at single loads, which are marked. Nothing without `ahead`.
+    """
+    if ahead is None:
+        return
+    N, X, low, high = ahead
+    band(ax, N, low, high, ORANGE)
+    line(ax, N, X, "forecast", ORANGE)
+    if len(asked):
+        N, X, low, high = asked
+        ax.vlines(N, low, high, color=ORANGE, linewidth=1.8)
+        ax.plot(N, X, "D", color=ORANGE, markersize=6)
+
+
 def fitted(
-    result: Any, x: str, y: str, alt: str, level: float = 0.95, held_out=None, at=()
+    result: Any, x: str, y: str, alt: str, level: float = 0.95, held_out=None, ahead=None, asked=()
 ) -> Picture:
     """A fit: points, curve, band for new measurements; below, residuals in percent of the curve.
 
-    `x` and `y` are axis labels; `held_out` is a pair (N, X) of points that were not used; `at` are
-    loads at which the curve is marked, with its interval.
+    `x` and `y` are axis labels; `held_out` is a pair (N, X) of points that were not used; `ahead`
+    and `asked` are as in `forecast`. Where there is a forecast, the curve has no band beyond the
+    last load, and is dashed there.
     """
     picture = Picture(alt, height=4.8)
     grid = picture.figure.add_gridspec(2, 1, height_ratios=(3, 1))
@@ -128,17 +144,16 @@ def fitted(
     top.tick_params(labelbottom=False)
     below = axes(picture, x, "residual [%]", grid[1], sharex=top)
     new = ([], []) if held_out is None else held_out
-    N = np.linspace(min(1.0, *result.N, *at), max(*result.N, *new[0], *at) * 1.05, 200)
+    last, far = max(result.N), [] if ahead is None else ahead[0]
+    N = np.linspace(min(1.0, *result.N), max(*result.N, *new[0], *far) * 1.05, 200)
+    if ahead is not None:
+        beyond = N[N > last]
+        N = np.append(N[N <= last], last)
+        line(top, beyond, result.at(beyond), "the law's curve", style="--")
     curve = result.predict(N, level)
     band(top, N, curve["low"], curve["high"])
     line(top, N, curve["value"])
-    if len(at):
-        asked = result.predict(at, level)
-        top.vlines(at, asked["low"], asked["high"], color=ORANGE, linewidth=1.8)
-        top.plot(at, asked["value"], "D", color=ORANGE, markersize=6)
-        end = asked["high"].where(np.isfinite(asked["high"]), asked["value"]).iloc[-1]
-        place: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "color": ORANGE}
-        top.annotate("forecast", (at[-1], end), (0, 5), **place)
+    forecast(top, ahead, asked)
     for (n, measured), hollow in (((result.N, result.X), False), (new, True)):
         n, measured = np.asarray(n), np.asarray(measured)
         text = "" if not len(new[0]) else "not used" if hollow else "used"

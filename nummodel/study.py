@@ -1,7 +1,5 @@
 """What `nummodel fit` says of a table: an answer, a document of JSON, tables and a figure."""
 
-import operator
-import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -11,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nummodel.arguments import LARGEST
+from nummodel import options
+from nummodel.ahead import Ahead, Wanted
 from nummodel.errors import InputError
 from nummodel.fits import (
     EXTRAPOLATION,
@@ -20,7 +19,6 @@ from nummodel.fits import (
     advice,
     answer,
     compare,
-    doubling,
     lack_of_fit,
     laws,
     remarks,
@@ -29,7 +27,6 @@ from nummodel.fits._closed import Face, contradictions, limit
 from nummodel.nomenclature import show
 from nummodel.records import columns
 from nummodel.records.columns import Points
-from nummodel.records.readers.table import is_number
 
 if TYPE_CHECKING:
     from nummodel.plot import Picture
@@ -38,15 +35,13 @@ if TYPE_CHECKING:
 FULLER = 0.02
 #: Servers that one user may keep busy: more of them count the work of others.
 OTHERS = 1.5
-COMPARISONS = {
-    "<=": operator.le, ">=": operator.ge, "==": operator.eq, "<": operator.lt, ">": operator.gt,
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Study:
     """Laws fitted to the points of a table, the points held out, and what else was asked: loads at
-    which to forecast, and the think time, which is NaN where it is not known.
+    which to forecast, and a target. `measured` has response times and utilisations, and `known` the
+    think time and numbers of servers.
     """
 
     used: Points
@@ -55,9 +50,11 @@ class Study:
     refused: dict[str, str]
     level: float
     at: list[float]
-    Z: float
+    measured: dict[str, np.ndarray]
+    known: dict[str, float]
     notes: list[str]
     weights: str
+    target: options.Target | None = None
 
     @cached_property
     def choice(self) -> tuple[str | None, str]:
@@ -92,8 +89,11 @@ class Study:
         speaks against all this, and which load to measure next.
         """
         N, X, _, x, y, *_ = self.used
+        ahead = [self.ahead.answer()]
+        if self.wanted:
+            ahead.append(self.ahead.said_of(self.target, self.wanted))
         if self.fit:
-            found = [answer(self.fit, x, y, self.level), doubling(self.fit, x, self.level)]
+            found = [answer(self.fit, x, y, self.level), *ahead]
             if self.limit:
                 found.insert(1, f"What limits it is {self.limit['what']}: {self.limit['why']}.")
             starts = ["But", *["Also,"] * len(self.cautions)]
@@ -104,8 +104,8 @@ class Study:
         if " rejected: " in why and "too few points to compare" not in why:
             why = "No law fits these points: all laws are rejected, for the reasons below"
         highest = f"The highest {y} measured is {show(X.max())}, at {x} = {show(N[X.argmax()])}"
-        refused = "".join(f" {sentence[:1].upper()}{sentence[1:]}." for sentence in self.cautions)
-        return f"{why}. {highest}.{refused}"
+        refused = [f"{sentence[:1].upper()}{sentence[1:]}." for sentence in self.cautions]
+        return " ".join([f"{why}. {highest}.", *ahead, *refused])
 
     @cached_property
     def cautions(self) -> list[str]:
@@ -143,7 +143,7 @@ class Study:
             of_law = remarks(self.fits[name], self.level)
             of_law += _outside(self.predictions(name), self.used.x, self.level)
             sentences += [f"{name}: {sentence}" for sentence in of_law]
-        if max([*self.new.N, *self.at], default=0) > self.used.N.max():
+        if max(self.new.N, default=0) > self.used.N.max():
             sentences.append(EXTRAPOLATION)
         return sentences
 
@@ -156,21 +156,28 @@ class Study:
         predictions = [{k: _figure(v) for k, v in row.items()} for row in table.to_dict("records")]
         return [p | {"inside": _inside(p)} for p in predictions]
 
+    @cached_property
+    def ahead(self) -> Ahead:
+        """What is expected at other loads."""
+        known = self.measured, self.known
+        return Ahead(self.used, *known, self.level, self.fit, self.chosen)
+
+    @cached_property
+    def wanted(self) -> Wanted | None:
+        """Where the target is met, if there is one."""
+        return self.target and self.ahead.wanted(self.target, self.at)
+
     def forecast(self) -> list[dict[str, float | None]]:
-        """Throughput and response time at the loads asked for, by the chosen law."""
-        N = np.array(self.at)
-        X = np.full((3, len(N)), np.nan)
-        if self.fit and len(N):
-            X = self.fit.predict(N, self.level)[["value", "low", "high"]].to_numpy().T
-        with np.errstate(divide="ignore"):
-            R, most, least = N / X - self.Z
-        R[R <= 0] = np.nan  # such a think time contradicts the curve
-        low, high = np.where(np.isnan(R), np.nan, [np.maximum(least, 0.0), most])
-        if isinstance(self.fit, Face) and len(N):
-            R, low, high = self.fit.response(N, self.level)[["value", "low", "high"]].to_numpy().T
-        keys = ("N", "X", "low", "high", "R", "R_low", "R_high")
-        rows = zip(N, *X, R, low, high, strict=True)
-        return [dict(zip(keys, map(_figure, row), strict=True)) for row in rows]
+        """What is expected at the loads asked for, a `Row` each."""
+        rows = self.ahead.rows(self.at)
+        return [{name: _figure(v) for name, v in row._asdict().items()} for row in rows]
+
+    def _target(self) -> dict[str, Any] | None:
+        if not self.wanted or not self.target:
+            return None
+        ends = {end: _figure(getattr(self.wanted, end)) for end in ("load", "low", "high")}
+        chances = [{"N": N, "chance": p} for N, p in self.wanted.chances.items()]
+        return self.target._asdict() | ends | {"why": self.wanted.why, "chances": chances}
 
     @property
     def limit(self) -> dict[str, str] | None:
@@ -181,19 +188,25 @@ class Study:
         return dict(zip(("what", "why"), found, strict=True)) if found else None
 
     def picture(self) -> "Picture":
-        """The points and, where one is chosen, the law with its band and what it forecasts."""
+        """The points, the chosen law with its band, and beyond the last load the forecast with its
+        interval, as far as twice this load or the loads asked for.
+        """
         from nummodel import plot
 
         labels = plot.plain(self.used.x), plot.plain(self.used.y)
         alt = f"{self.used.y} against {self.used.x}: a dot for each measurement"
+        alt += f", the curve of {self.chosen} with its band" * bool(self.fit)
+        fan = self.ahead.fan(max([2 * self.ahead.last, *self.new.N, *self.at]))
+        alt += ", and the forecast with its interval" * (fan is not None)
+        asked = np.array([row[:4] for row in self.ahead.rows(self.at)]).T
+        held_out = (self.new.N, self.new.X)
         if self.fit:
-            held_out = (self.new.N, self.new.X)
-            alt += f", and the curve of {self.chosen} with its band."
-            return plot.fitted(self.fit, *labels, alt, self.level, held_out, self.at)
+            return plot.fitted(self.fit, *labels, f"{alt}.", self.level, held_out, fan, asked)
         picture = plot.Picture(f"{alt}.")
         ax = plot.axes(picture, *labels)
         for points, hollow in ((self.used, False), (self.new, True)):
             plot.points(ax, points.N, points.X, hollow=hollow)
+        plot.forecast(ax, fan, asked)
         ax.set_ylim(0)
         return picture
 
@@ -210,6 +223,7 @@ class Study:
             "why": self.choice[1],
             "lack_of_fit": _test(self.decisive),
             "forecast": self.forecast(),
+            "target": self._target(),
             "limit": self.limit,
             "warnings": [
                 *self.remarks,
@@ -246,19 +260,21 @@ def fit_table(
     level: float = 0.95,
     at: str | Iterable[float] = (),
     known: str | None = None,
+    target: str | None = None,
 ) -> Study:
     """Read a table, and fit one law or all.
 
     `holdout` is a comparison such as "N>24": the rows for which it is true are not used in the fit,
     but predicted. `at` are loads at which to forecast, as in "200,400". `known` has the think time,
-    in the unit of time of the throughput, and numbers of servers, as in "Z=1,c_cpu=4". Raises
-    InputError for a file, a column or an option that cannot be used.
+    in the unit of time of the throughput, and numbers of servers, as in "Z=1,c_cpu=4". `target` is
+    a throughput or a mean response time to be met, as in "X=1000" or "R=0.5". Raises InputError for
+    a file, a column or an option that cannot be used.
     """
     if not 0 < level < 1:
         raise InputError(f"--level {level}: expected a number between 0 and 1")
-    loads, given = _loads(at), _given(known)
+    loads, given, wanted = options.loads(at), options.given(known), options.target(target)
     points = columns.read(path, x, y, weights)
-    is_new = held_out(holdout, points.N, points.x)
+    is_new = options.held_out(holdout, points.N, points.x)
     used, new = points.where(~is_new), points.where(is_new)
     if len(used.N) < 2:
         left = f"{len(used.N)} row{'s' * (len(used.N) != 1)}"
@@ -280,36 +296,9 @@ def fit_table(
     if not fits:
         reasons = "; ".join(f"{name} with {reason}" for name, reason in refused.items())
         raise InputError(f"{path}: {reasons}")
-    Z = given.get("Z", np.nan)
-    if np.isnan(Z) and "R" in measured:
-        Z = max(float(np.median(used.N / used.X - measured["R"])), 0.0)
     by_fit = weights == "auto" or [*fits] == [laws.CLOSED]
     kind = next(iter(fits.values())).weights if by_fit else weights
-    return Study(used, new, fits, refused, level, loads, Z, notes, kind)
-
-
-def _loads(at: str | Iterable[float]) -> list[float]:
-    """The loads at which to forecast. Raises InputError for what is no load."""
-    items = [str(item).strip() for item in (at.split(",") if isinstance(at, str) else at)]
-    loads = [float(item) for item in items if is_number(item)]
-    if len(loads) < len(items) or not all(0 < load < LARGEST for load in loads):
-        raise InputError(f"--at {','.join(items)}: expected positive loads, as in 200,400")
-    return loads
-
-
-def _given(known: str | None) -> dict[str, float]:
-    """The think time and the numbers of servers in a text such as "Z=1,c_cpu=4". Raises
-    InputError.
-    """
-    given = {}
-    for one in known.split(",") if known else []:
-        name, _, value = (part.strip() for part in one.partition("="))
-        good = is_number(value) and 0 <= float(value) < LARGEST
-        servers = re.fullmatch(r"c_[A-Za-z]\w*", name) and good and float(value) >= 1
-        if not (good and name == "Z") and not (servers and float(value).is_integer()):
-            raise InputError(f"--known {one}: expected a think time or servers, as in Z=1,c_cpu=4")
-        given[name] = float(value) if name == "Z" else int(float(value))
-    return given
+    return Study(used, new, fits, refused, level, loads, measured, given, notes, kind, wanted)
 
 
 def _too_busy(N: np.ndarray, measured: Mapping[str, Any], given: Mapping[str, Any]) -> list[str]:
@@ -334,75 +323,6 @@ def _of_system(others: Mapping[str, np.ndarray]) -> tuple[dict[str, np.ndarray],
     return measured, {
         n: float(v[0]) for n, v in others.items() if n not in measured and (v == v[0]).all()
     }
-
-
-def held_out(expression: str | None, N: np.ndarray, x: str = "N") -> np.ndarray:
-    """The loads for which a comparison such as "N>24" is true. Raises InputError.
-
-    The load may be called N or by the name of its column.
-
-    >>> held_out("N > 24", np.array([6, 24, 30]))
-    array([False, False,  True])
-    """
-    if expression is None:
-        return np.zeros(len(N), dtype=bool)
-    number = r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
-    match = re.fullmatch(rf"\s*(.*?)\s*(<=|>=|==|<|>)\s*({number})\s*", expression)
-    if not match:
-        raise InputError(f"--holdout {expression!r}: no comparison, expected one such as 'N>24'")
-    if match[1] not in ("N", x):
-        expected = f"N or {x}" if x != "N" else "N"
-        raise InputError(f"--holdout {expression!r}: {match[1]!r} is not the load, {expected}")
-    return COMPARISONS[match[2]](N, float(match[3]))
-
-
-def text(result: dict[str, Any], level: float, fits: Mapping[str, Fit]) -> str:
-    """The result as tables for people."""
-    lines = [
-        "{y} against {x}: {n} points, {weights} weights".format(**result),
-        f"in brackets: {100 * level:.15g} % intervals",
-    ]
-    meanings = {q: f.law.meaning(q).meaning for f in fits.values() for q in f.free}
-    width = max((len(q) + 2 for q in meanings), default=0)
-    lines += [f"{q:<{width}}{meaning}" for q, meaning in meanings.items()]
-    for name, law in result["laws"].items():
-        lines += ["", name]
-        if "refused" in law:
-            lines.append(f"  refused: {law['refused']}")
-            continue
-        for q, e in law["estimates"].items():
-            on_bound = "  on its bound" * e["at_bound"]
-            lines.append(f"  {q:<8}{e['value']:>12.5g}  {_span(e)}{on_bound}")
-        if peak := law["peak"]:
-            at = f"at {peak['N']:.4g}  {_span(peak)}".rstrip()
-            lines.append(f"  peak    {peak['X']:>12.5g}  {at}")
-        if law["aicc"] is not None:
-            lines.append(f"  AICc    {law['aicc']:>12.1f}")
-        if law["loo_rmse"] is not None:
-            lines.append(f"  leave-one-out error {law['loo_rmse']:.4g}")
-        if test := law["lack_of_fit"]:
-            lines.append(f"  lack of fit: p = {test['p']:.2g}, {test['how']}")
-        for p in law["predictions"]:
-            verdict = {None: "", True: "  inside", False: "  outside"}[p["inside"]]
-            lines.append(
-                f"  at {p['N']:<6g}{p['value']:>11.5g}  {_span(p)}"
-                f"  observed {p['observed']:.5g}{verdict}"
-            )
-    reasons = [f"  {reason}" for reason in result["why"].split("; ")]
-    lines += ["", f"chosen: {result['chosen'] or 'none'}", *reasons]
-    forecast = result["forecast"] if result["chosen"] else []
-    lines += ["", f"forecast by {result['chosen']}"] if forecast else []
-    for f in forecast:
-        time = {"low": f["R_low"], "high": f["R_high"]}
-        R = "" if f["R"] is None else f"  R {f['R']:.4g}  {_span(time)}"
-        lines.append(f"  at {f['N']:<6g}{f['X']:>11.5g}  {_span(f)}{R}")
-    return "\n".join(lines)
-
-
-def _span(ends: dict[str, Any]) -> str:
-    """An interval in brackets; an end that does not exist is left open."""
-    low, high = ("..." if ends[end] is None else f"{ends[end]:.5g}" for end in ("low", "high"))
-    return "" if low == high == "..." else f"[{low}, {high}]"
 
 
 def _inside(prediction: dict[str, Any]) -> bool | None:

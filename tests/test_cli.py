@@ -17,7 +17,8 @@ from scipy import stats
 from scipy.optimize import curve_fit
 
 from nummodel import study
-from nummodel.fits import EXTRAPOLATION
+from nummodel.fits import CHECKED, EXTRAPOLATION, chance, forecast, largest_load
+from nummodel.models.scaling import LAWS
 from nummodel.nomenclature import quantity, show
 from nummodel.records import data
 
@@ -57,7 +58,7 @@ def test_the_contract_of_fit(by_square):
     got = result(*by_square, "--law", "all", "--holdout", "N>24")
     assert list(got) == [
         *("n", "x", "y", "weights", "laws", "chosen", "why"),
-        *("lack_of_fit", "forecast", "limit", "warnings"),
+        *("lack_of_fit", "forecast", "target", "limit", "warnings"),
     ]
     assert (got["n"], got["x"], got["y"], got["weights"]) == (4, "N", "itr_per_s", "w")
     assert list(got["laws"]) == ["linear", "amdahl", "gustafson", "usl"]
@@ -627,9 +628,12 @@ def test_the_answer_comes_first(tmp_path):
     answer, peak = " ".join(answer.split()), got["laws"]["usl"]["peak"]
     assert answer.startswith(f"X is highest at N = {show(peak['N'])} (95 % interval: ")
     (row,) = got["forecast"]
-    ends = f"95 % interval of a new measurement: {show([row['low'], row['high']])}"
-    assert f"twice the last load, N = 64, the curve is at {show(row['X'])} ({ends})" in answer
-    assert "No point beyond 32 tests this" in answer and "23 to 42 % off" in answer
+    ends = f"95 % interval: {show([row['low'], row['high']])}"
+    assert f"twice the last load, N = 64, X is expected to be {show(row['X'])} ({ends})" in answer
+    assert "where X falls by 9.7 % with each doubling of N" in answer and CHECKED in answer
+    law = got["laws"]["usl"]["estimates"]
+    values = {name: law[name]["value"] for name in ("X1", "sigma", "kappa")}
+    assert row["law"] == pytest.approx(float(LAWS["usl"](N=64.0, **values)))
 
 
 def test_without_a_chosen_law_the_answer_says_so_before_any_number(tmp_path):
@@ -637,20 +641,23 @@ def test_without_a_chosen_law_the_answer_says_so_before_any_number(tmp_path):
     said, got = nummodel("fit", path, "--at", "8").stdout, result("fit", path, "--at", "8")
     assert said.startswith("No law is chosen: too few points")
     assert "The highest X measured is 33, at N = 4." in " ".join(said.split())
-    assert got["chosen"] is None and "forecast by" not in said
+    assert got["chosen"] is None and "\nforecast\n" in said
     roof = {n: 10 * min(n, 16 - n) for n in range(1, 16)}
     path = write(
         tmp_path, "N,X\n" + "".join(f"{n},{X}\n{n},{X * 1.001}\n" for n, X in roof.items())
     )
     assert result("fit", path)["chosen"] is None
     assert nummodel("fit", path).stdout.startswith("No law fits these points: all laws are rej")
-    nothing = dict.fromkeys(["X", "low", "high", "R", "R_low", "R_high"])
-    assert got["forecast"] == [{"N": 8.0} | nothing]
+    assert got["forecast"][0]["X"] > 33 and got["forecast"][0]["law"] is None
+    two = write(tmp_path, "N,X\n1,10\n2,19\n")
+    said, got = nummodel("fit", two, "--at", "8").stdout, result("fit", two, "--at", "8")
+    assert "No forecast: a forecast needs three different loads" in " ".join(said.split())
+    assert set(got["forecast"][0].values()) == {8.0, None} and "\nforecast" not in said
 
 
-def test_forecasts_are_those_of_the_law_and_of_littles_law(tmp_path):
+def test_up_to_the_last_load_forecasts_are_those_of_the_law_and_of_littles_law(tmp_path):
     """Of a line, the interval of a new measurement has a formula; R = N/X - Z."""
-    N, X = np.array([1.0, 2, 4, 8, 16, 32]), np.array([10.4, 19.6, 40.9, 79.5, 161.0, 319.0])
+    N, X = np.array([1.0, 2, 4, 8, 16, 128]), np.array([10.4, 19.6, 40.9, 79.5, 161.0, 1279.0])
     rows = "".join(f"{n},{x}\n" for n, x in zip(N, X, strict=True))
     path = write(tmp_path, "N,X\n" + rows)
     options = ("--law", "linear", "--at", "64, 128", "--known", "Z=0.05")
@@ -659,16 +666,69 @@ def test_forecasts_are_those_of_the_law_and_of_littles_law(tmp_path):
     s2 = np.sum((X - slope * N) ** 2) / 5
     for at, row in zip((64, 128), got, strict=True):
         half = stats.t.ppf(0.975, 5) * np.sqrt(s2 * (1 + at**2 / (N @ N)))
-        assert [row["N"], row["X"]] == pytest.approx([at, slope * at])
+        assert [row["N"], row["X"], row["law"]] == pytest.approx([at, slope * at, slope * at])
         ends = [slope * at - half, slope * at + half]
         assert [row["low"], row["high"]] == pytest.approx(ends, rel=1e-6)
         times = [at / x - 0.05 for x in (row["X"], row["high"], row["low"])]
         assert [row["R"], row["R_low"], row["R_high"]] == pytest.approx(times)
-    assert EXTRAPOLATION in result("fit", path, *options)["warnings"]
     unknown = result("fit", path, "--law", "linear", "--at", "64")["forecast"]
     assert unknown == [got[0] | dict.fromkeys(["R", "R_low", "R_high"])]
     impossible = result("fit", path, *options[:4], "--known", "Z=5")["forecast"]
     assert [row["R"] for row in impossible] == [None, None]
+
+
+def test_beyond_the_last_load_forecasts_are_those_of_the_points(tmp_path):
+    """Whatever the law: as `fits.forecast` says them, with a think time that R tells."""
+    path = write(tmp_path, "N,X,R\n1,10,0.1\n2,19,0.105\n4,33,0.121\n8,52,0.154\n")
+    options = ("--at", "4,16,32", "--level", "0.8")
+    first, *beyond = result("fit", path, *options)["forecast"]
+    assert first["X"] == pytest.approx(first["law"])
+    columns = {"N": [1, 2, 4, 8], "X": [10, 19, 33, 52], "R": [0.1, 0.105, 0.121, 0.154]}
+    expected = forecast(columns, [16, 32], 0.8).to_dict("records")
+    for row, those in zip(beyond, expected, strict=True):
+        assert {name: row[name] for name in those} == pytest.approx(those)
+    amdahl = result("fit", path, *options, "--law", "amdahl")
+    for row, same in zip(amdahl["forecast"][1:], beyond, strict=True):
+        assert row | {"law": 0} == pytest.approx(same | {"law": 0})
+    assert EXTRAPOLATION not in amdahl["warnings"]
+
+
+def test_a_target_says_up_to_which_load_and_how_likely(tmp_path):
+    path = write(tmp_path, "N,X,R\n1,10,0.1\n2,19,0.105\n4,33,0.121\n8,52,0.154\n")
+    columns = {"N": [1, 2, 4, 8], "X": [10, 19, 33, 52], "R": [0.1, 0.105, 0.121, 0.154]}
+    got = result("fit", path, "--target", "R=0.3", "--at", "4,16")["target"]
+    load, low, high = largest_load(columns, 0.3)
+    assert [got["load"], got["low"], got["high"]] == pytest.approx([load, low, high])
+    assert got["chances"] == [{"N": 16.0, "chance": pytest.approx(chance(columns, [16], R=0.3)[0])}]
+    said = " ".join(nummodel("fit", path, "--target", "R=0.3").stdout.split())
+    assert f"mean response time of 0.3 or less: up to N = {show(load)} (95 % interval: " in said
+    got = result("fit", path, "--target", "X=40", "--law", "amdahl")["target"]
+    values = result("fit", path, "--law", "amdahl")["laws"]["amdahl"]["estimates"]
+    at = {name: e["value"] for name, e in values.items()}
+    assert LAWS["amdahl"](N=got["load"], **at) == pytest.approx(40)
+    likely = pytest.approx(chance(columns, [16], X=40)[0])
+    assert got["why"] == "" and got["chances"] == [{"N": 16.0, "chance": likely}]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "why"),
+    [
+        ("X=9000", "never reached by the curve of amdahl"),
+        ("R=0.001", "no load beyond the measurements: R is 153.7 ms at the last load, 8"),
+        ("R=9000", "not exceeded up to 16 times the last load"),
+    ],
+)
+def test_a_target_that_no_load_meets_says_why(tmp_path, wanted, why):
+    path = write(tmp_path, "N,X,R\n1,10,0.1\n2,19,0.105\n4,33,0.121\n8,52,0.154\n")
+    options = ("fit", path, "--target", wanted, "--law", "amdahl")
+    assert result(*options)["target"]["why"].startswith(why)
+    assert why in " ".join(nummodel(*options).stdout.split())
+
+
+@pytest.mark.parametrize("wanted", ["p95=1", "R", "R=", "R=-1", "X=0", "X=nan", "U=0.5", "R=1s"])
+def test_a_target_that_is_none_is_refused(tmp_path, wanted):
+    done = nummodel("fit", write(tmp_path, GOOD), "--target", wanted)
+    assert done.returncode == 2 and "as in X=1000 or R=0.5; percentiles are not" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -703,10 +763,10 @@ def test_a_closed_system_says_its_own_weights(tmp_path):
 def test_measured_response_times_tell_the_think_time(tmp_path):
     """Z = N/X - R, here 2; a column whose R is no such time is not used."""
     points = [(n, n / (2 + 0.1 * n)) for n in (1, 2, 4, 8, 16, 32)]
-    for factor, R in ((0.1, 12.8), (5.0, None)):
+    for factor, R in ((0.1, 2.4), (5.0, None)):
         rows = "".join(f"{n},{x},{factor * n}\n" for n, x in points)
         path = write(tmp_path, f"N,X,R\n{rows}")
-        got = result("fit", path, "--law", "amdahl", "--at", "128")
+        got = result("fit", path, "--law", "amdahl", "--at", "24")
         assert got["forecast"][0]["R"] == (R and pytest.approx(R, rel=1e-6))
         assert any("requests are under way" in w for w in got["warnings"]) == (R is None)
 

@@ -6,10 +6,11 @@ from nummodel.fits._bootstrap import bootstrap
 from nummodel.fits._fit import Fit, fit, refit
 from nummodel.fits._forecast import chance, forecast, largest_load
 from nummodel.fits._next import next_load
-from nummodel.fits._remarks import EXTRAPOLATION, advice, answer, doubling, remarks
+from nummodel.fits._remarks import CHECKED, EXTRAPOLATION, advice, answer, doubling, remarks
 from nummodel.fits.compare import choose
 
 __all__ = [
+    "CHECKED",
     "EXTRAPOLATION",
     "Fit",
     "LackOfFit",

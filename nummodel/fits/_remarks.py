@@ -1,12 +1,15 @@
 """What a reader of a fit must know, in sentences."""
 
+from collections.abc import Mapping
 from contextlib import suppress
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
 from nummodel.fits import _intervals
 from nummodel.fits._fit import Fit
+from nummodel.fits._forecast import outlook
 from nummodel.fits._next import next_load
 from nummodel.nomenclature import show
 
@@ -18,13 +21,19 @@ BEYOND = 1.05
 LEVEL = 0.005
 #: How far such predictions were off; see `EXTRAPOLATION`.
 OFF = "23 to 42 % off in the median"
-#: A warning for every prediction beyond the last load of a fit. The curves have 1 to 512 threads;
-#: they were fitted up to 16, 32, 64 or 128 threads with weights `log`, and predicted from there on.
+#: A warning for every prediction of a law beyond the last load of a fit. The curves have 1 to 512
+#: threads; they were fitted up to 16, 32, 64 or 128 threads with weights `log`, and predicted from
+#: there on.
 EXTRAPOLATION = (
     "predictions beyond the last load used are extrapolations: on 35 real curves (MySQL and "
     f"MariaDB servers, measured by Percona in 2026) those by Amdahl's law and the USL were {OFF}, "
     "and once a limit had been met, from 64 threads on, the assumption that throughput stays the "
     "same was three to four times closer"
+)
+#: On what forecasts were checked; the tables `scaling-curves` and `mysql2026` have the curves.
+CHECKED = (
+    "Checked on 161 curves of 109 programs on 47 machines; intervals beyond the data were "
+    "calibrated on these and may not hold for yours"
 )
 
 
@@ -69,26 +78,43 @@ def answer(fit: Fit, x: str = "", y: str = "", level: float = 0.95) -> str:
     return f"{y} has neither peak nor ceiling in these measurements."
 
 
-def doubling(fit: Fit, x: str = "N", level: float = 0.95) -> str:
-    """What twice the last load brings, and how far that can be trusted."""
-    last = fit.N.max()
-    now, then = fit.at([last, 2 * last])
-    weight = np.nan if fit.weights == "given" else None
-    ((low, high),) = fit.predict([2 * last], level, weight)[["low", "high"]].to_numpy()
-    if np.isnan(low):
-        interval = "no interval"
-    else:
-        ends = show([low, None if np.isinf(high) else high])
-        interval = f"{100 * level:.15g} % interval of a new measurement: {ends}"
-    change = f"{show(abs(then / now - 1), '%')} {'above' if then > now else 'below'}"
-    if abs(then / now - 1) < LEVEL:
-        change = "about"
-    others = f", and on 35 real curves such predictions were {OFF}" if fit.whole is fit else ""
-    return (
-        f"At twice the last load, {x} = {show(2 * last)}, the curve is at {show(then)} "
-        f"({interval}), {change} its height at {show(last)}. No point beyond {show(last)} tests "
-        f"this: the interval holds only if the law does{others}."
+def doubling(
+    data: Mapping[str, Any], x: str = "N", y: str = "X", level: float = 0.95, **known: float
+) -> str:
+    """What twice the last load brings, in sentences that call the load `x` and the throughput `y`;
+    what that hangs on, and on what such forecasts were checked. `data` and `known` are those of
+    `forecast`, and so is what is raised.
+    """
+    _intervals.quantile(level, 1)  # raises ValueError for a level that makes no sense
+    seen = outlook(data, **known)
+    trend, then = seen.trend, np.array([2 * seen.trend.N])
+    shares = np.array([(1 - level) / 2, 0.5, (1 + level) / 2])
+    low, X, high = seen.throughputs(then, shares)[0].tolist()
+    more = X / trend.X - 1
+    change = f"{100 * abs(more):.2g} % {'above' if more > 0 else 'below'}"
+    if abs(more) < LEVEL:
+        change = "about the same as"
+    promised = f"{100 * level:.15g} % interval"
+    said = (
+        f"At twice the last load, {x} = {show(float(then[0]))}, {y} is expected to be {show(X)} "
+        f"({promised}: {show([low, high])}), {change} {show(trend.X)} at the last load"
     )
+    if seen.Z is not None:
+        low, R, high = seen.responses(then, shares)[0].tolist()
+        said += f", and the mean response time {show(R)} ({show([low, high])})"
+    each = 2.0**trend.slope - 1
+    how = f"{'rises' if each > 0 else 'falls'} by {100 * abs(each):.2g} % with each doubling"
+    if abs(each) < LEVEL:
+        how = "stays about the same with each doubling"
+    said += (
+        f". The forecast continues the last points, where {y} {how} of {x}, and hangs on how that "
+        "goes on"
+    )
+    if trend.most < trend.each * then[0]:
+        said += (
+            f", and on the processors, which are busy enough to allow {show(trend.most)} at most"
+        )
+    return f"{said}. {CHECKED}."
 
 
 def advice(fit: Fit, x: str = "N", level: float = 0.95) -> str:

@@ -1,0 +1,80 @@
+"""Options of `nummodel fit` that are written in a small language of their own."""
+
+import operator
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+
+from nummodel.arguments import LARGEST
+from nummodel.errors import InputError
+from nummodel.records.readers.table import is_number
+
+COMPARISONS = {
+    "<=": operator.le, ">=": operator.ge, "==": operator.eq, "<": operator.lt, ">": operator.gt,
+}  # fmt: skip
+
+
+class Target(NamedTuple):
+    """What a user wants: throughputs of `value` or more, if `name` is X, or mean response times of
+    `value` or less, if it is R.
+    """
+
+    name: str
+    value: float
+
+
+def target(wanted: str | None) -> Target | None:
+    """The target in a text such as "R=0.5" or "X=1000". Raises InputError."""
+    if not wanted:
+        return None
+    name, _, value = (part.strip() for part in wanted.partition("="))
+    if name not in ("X", "R") or not is_number(value) or not 0 < float(value) < LARGEST:
+        told = "a throughput or a mean response time, as in X=1000 or R=0.5"
+        raise InputError(f"--target {wanted}: expected {told}; percentiles are not forecast")
+    return Target(name, float(value))
+
+
+def loads(at: str | Iterable[float]) -> list[float]:
+    """The loads at which to forecast. Raises InputError for what is no load."""
+    items = [str(item).strip() for item in (at.split(",") if isinstance(at, str) else at)]
+    found = [float(item) for item in items if is_number(item)]
+    if len(found) < len(items) or not all(0 < load < LARGEST for load in found):
+        raise InputError(f"--at {','.join(items)}: expected positive loads, as in 200,400")
+    return found
+
+
+def given(known: str | None) -> dict[str, float]:
+    """The think time and the numbers of servers in a text such as "Z=1,c_cpu=4". Raises
+    InputError.
+    """
+    found = {}
+    for one in known.split(",") if known else []:
+        name, _, value = (part.strip() for part in one.partition("="))
+        good = is_number(value) and 0 <= float(value) < LARGEST
+        servers = re.fullmatch(r"c_[A-Za-z]\w*", name) and good and float(value) >= 1
+        if not (good and name == "Z") and not (servers and float(value).is_integer()):
+            raise InputError(f"--known {one}: expected a think time or servers, as in Z=1,c_cpu=4")
+        found[name] = float(value) if name == "Z" else int(float(value))
+    return found
+
+
+def held_out(expression: str | None, N: np.ndarray, x: str = "N") -> np.ndarray:
+    """The loads for which a comparison such as "N>24" is true. Raises InputError.
+
+    The load may be called N or by the name of its column.
+
+    >>> held_out("N > 24", np.array([6, 24, 30]))
+    array([False, False,  True])
+    """
+    if expression is None:
+        return np.zeros(len(N), dtype=bool)
+    number = r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
+    match = re.fullmatch(rf"\s*(.*?)\s*(<=|>=|==|<|>)\s*({number})\s*", expression)
+    if not match:
+        raise InputError(f"--holdout {expression!r}: no comparison, expected one such as 'N>24'")
+    if match[1] not in ("N", x):
+        expected = f"N or {x}" if x != "N" else "N"
+        raise InputError(f"--holdout {expression!r}: {match[1]!r} is not the load, {expected}")
+    return COMPARISONS[match[2]](N, float(match[3]))
