@@ -90,7 +90,7 @@ class Study:
         """
         N, X, _, x, y, *_ = self.used
         ahead = [self.ahead.answer()]
-        if self.wanted:
+        if self.wanted and self.target:
             ahead.append(self.ahead.said_of(self.target, self.wanted))
         if self.fit:
             found = [answer(self.fit, x, y, self.level), *ahead]
