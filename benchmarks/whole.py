@@ -14,6 +14,7 @@ from datetime import date
 from pathlib import Path
 
 import click
+import numpy as np
 import pandas as pd
 
 from nummodel.records import folder
@@ -21,6 +22,7 @@ from nummodel.records import folder
 HERE = Path(__file__).parent.parent
 PROGRAMS = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
 USED = 8
+ENDS = (("low", -1), ("high", 1))
 
 
 def shell(*command, **options) -> str:
@@ -62,6 +64,13 @@ def measured(place: Path, scale: int, seconds: int, repeat: int) -> pd.DataFrame
     return folder.read(out)
 
 
+def told(row: dict, value: float, measured: float) -> str:
+    """What was predicted, its interval, and whether it holds what was measured."""
+    low, high = (np.inf * sign if row[end] is None else row[end] for end, sign in ENDS)
+    verdict = "inside" if low <= measured <= high else "outside"
+    return f"{value:.1f} | {low:.1f} to {high:.1f} | {verdict}"
+
+
 @click.command()
 @click.option("--scale", default=50, help="size of the database, some 15 MB each")
 @click.option("--seconds", default=15, help="length of a run")
@@ -72,7 +81,10 @@ def main(scale: int, seconds: int, repeat: int, output: str) -> None:
     with tempfile.TemporaryDirectory() as name:
         place = Path(name)
         reading = measured(place, scale, seconds, repeat)
+        later = reading.table[reading.table["N"] > USED]
+        at = ",".join(f"{N:g}" for N in sorted(set(later["N"])))
         fitted = ["fit", place / "measured", "--holdout", f"N>{USED}", "--weights", "log"]
+        fitted += ["--at", at]
         result = json.loads(nummodel(*fitted, "--json"))
         answer = nummodel(*fitted).partition("\n\n")[0]
     chosen = result["chosen"]
@@ -107,23 +119,24 @@ def main(scale: int, seconds: int, repeat: int, output: str) -> None:
         "## What was predicted, and what came",
         "",
     ]
-    if law:
-        lines += [
-            f"The law that was chosen, {chosen}, has seen no load beyond {USED}. The interval is "
-            "that of a new measurement at 95 %.",
-            "",
-            "| N | predicted | interval | measured | |",
-            "|---|---|---|---|---|",
-        ]
-        for p in law["predictions"]:
-            low, high = (p[end] for end in ("low", "high"))
-            verdict = "inside" if low <= p["observed"] <= high else "outside"
-            lines.append(
-                f"| {p['N']:g} | {p['value']:.1f} | {low:.1f} to {high:.1f} | "
-                f"{p['observed']:.1f} | {verdict} |"
-            )
-    else:
-        lines.append(f"No law was chosen: {result['why']}.")
+    lines += [
+        f"The forecast continues the points up to {USED}, whatever the law; its interval was "
+        "calibrated on other systems. "
+        + (
+            f"The law that was chosen, {chosen}, has seen no other points either; its interval is "
+            "that of a new measurement, if the law holds."
+            if law
+            else f"No law was chosen: {result['why']}."
+        ),
+        "",
+        "| N | measured | forecast | interval | | by the law | interval | |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    ahead = {row["N"]: row for row in result["forecast"]}
+    for i, (N, X) in enumerate(zip(later["N"], later["X"], strict=True)):
+        row = f"| {N:g} | {X:.1f} | {told(ahead[N], ahead[N]['X'], X)}"
+        by_law = law["predictions"][i] if law else None
+        lines.append(f"{row} | {told(by_law, by_law['value'], X) if by_law else ' | | '} |")
     Path(output).write_text("\n".join(lines) + "\n", encoding="utf-8")
     print("\n".join(lines))
 
