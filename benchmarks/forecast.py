@@ -25,7 +25,7 @@ from tqdm import tqdm
 
 from nummodel.errors import InputError
 from nummodel.fits import _forecast, fit, joint
-from nummodel.fits._forecast import SHARES, Trend, trend
+from nummodel.fits._forecast import SHARES, Trend, distance, trend
 from nummodel.models import systems
 from nummodel.models.scaling import LAWS
 from nummodel.records import data
@@ -180,10 +180,9 @@ def weights(some: list[Cut]) -> np.ndarray:
 
 def calibrate(some: list[Cut], shares=SHARES) -> np.ndarray:
     """The constants of `_forecast.SPREAD`: the linear quantile regression (Koenker and Bassett
-    1978) of the errors of the middle, divided by the root of the doublings, by the traits of each
-    trend.
+    1978) of the errors of the middle, divided by `distance`, by the traits of each trend.
     """
-    w, rows = weights(some), [np.sqrt(c.ahead) for c in some]
+    w, rows = weights(some), [distance(c.ahead) for c in some]
     A = np.concatenate([np.outer(r, c.trend.traits) for r, c in zip(rows, some, strict=True)])
     off = np.concatenate([c.y - c.trend.middle(c.N) for c in some])
     return np.array([regressed(A, off, w / w.sum(), share) for share in shares])
@@ -253,12 +252,12 @@ def middle_of(method: str, train: list[Cut], laws: dict) -> Callable[[Cut], np.n
 
 def forecasts(method: str, train: list[Cut], test: list[Cut], laws: dict) -> list[np.ndarray]:
     """For each cut of `test`, the quantiles of ln X at the later loads, a column for each of TAUS.
-    Errors of a baseline grow with the root of the doublings.
+    Errors of a baseline grow with the same `distance`.
     """
     middle = middle_of(method, train, laws)
-    off = np.concatenate([(c.y - middle(c)) / np.sqrt(c.ahead) for c in train])
+    off = np.concatenate([(c.y - middle(c)) / distance(c.ahead) for c in train])
     wide = quantiles(off, weights(train))
-    return [middle(c)[:, None] + np.outer(np.sqrt(c.ahead), wide) for c in test]
+    return [middle(c)[:, None] + np.outer(distance(c.ahead), wide) for c in test]
 
 
 def by_distance(method: str, train: list[Cut], test: list[Cut], laws: dict) -> list[np.ndarray]:

@@ -1,19 +1,21 @@
 """What `nummodel fit` says of loads beyond the measurements, and of a target."""
 
 from collections.abc import Mapping
-from contextlib import suppress
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from nummodel.errors import InputError
-from nummodel.fits import Fit, chance, doubling, largest_load
+from nummodel.fits import CHECKED, Fit, chance, largest_load, smallest_load
 from nummodel.fits._closed import Face
-from nummodel.fits._forecast import FAR, Outlook, outlook
+from nummodel.fits._forecast import FAR, SPARE, Outlook, outlook
 from nummodel.nomenclature import show
 from nummodel.options import Target
 from nummodel.records.columns import Points
+
+#: If a forecast changes by less than this share, it is told as the same.
+SAME = 0.005
 
 
 class Row(NamedTuple):
@@ -32,14 +34,14 @@ class Row(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """Where a target is met: a load with its interval, NaN if there is none; the reason, if there
-    is none; and the probability of meeting it at each of some loads beyond the measurements.
+    """Where a target is met: a load with its interval, which is NaN for a measured load; how that
+    is said; and the probability of meeting it at some loads beyond the measurements.
     """
 
     load: float
     low: float
     high: float
-    why: str
+    said: str
     chances: dict[float, float]
 
 
@@ -72,10 +74,46 @@ class Ahead:
             return None, str(reason)
 
     def answer(self) -> str:
-        """What the next doubling brings, or why that cannot be said."""
+        """What the next doubling brings, what that hangs on, and on what such forecasts were
+        checked; or why nothing can be said.
+        """
         if not self._seen[0]:
             return f"No forecast: {self._seen[1]}."
-        return doubling(self.columns, self.x, self.y, self.level, **self.known)
+        trend, x, y = self._seen[0].trend, self.x, self.y
+        (then,) = self.rows([2 * self.last])
+        more = then.X / trend.X - 1
+        change = f"{_percent(more)} {'above' if more > 0 else 'below'}"
+        if abs(more) < SAME:
+            change = "about the same as"
+        said = [
+            f"At twice the last load, {x} = {show(then.N)}, {y} is expected to be {show(then.X)} "
+            f"({self._interval(then.low, then.high)}), {change} {show(trend.X)} at the last load"
+        ]
+        if not np.isnan(then.R):
+            said[0] += f", and the mean response time {show(then.R)} "
+            said[0] += f"({show([then.R_low, then.R_high])})"
+        if self.fit:
+            said.append(
+                f"The fitted law says {show(then.law)} there; the forecast does not follow it"
+            )
+        ends = f"it levels off at {show(trend.end)}"
+        if trend.taken <= 0:
+            ends = f"it falls to {show(trend.end)}" if trend.taken < 0 else "it stays so"
+        before = ""
+        if trend.taken < min(trend.slope, 1.0) - 0.01:
+            before = f", after it {_changes(trend.before, 'rose', 'fell')}, the smaller of the two"
+        said += [
+            f"It depends on how the last points go on: {y} {_changes(trend.slope)} there with each "
+            f"doubling of {x}{before}, and the forecast takes it that in the end {ends}"
+        ]
+        if trend.most < trend.each * then.N:
+            room = show(trend.most / (1 + SPARE))
+            said.append(f"If a transaction needs as much as now, processors allow about {room}")
+        return ". ".join([*said, CHECKED, ""]).strip()
+
+    def _interval(self, *ends: float) -> str:
+        finite = [end if np.isfinite(end) else None for end in ends]
+        return f"{100 * self.level:.15g} % interval: {show(finite)}"
 
     def rows(self, at: Any) -> list[Row]:
         """What is expected at loads."""
@@ -119,42 +157,82 @@ class Ahead:
         return np.vstack([X, R, np.where(np.isnan(R), np.nan, [np.maximum(least, 0.0), most])])
 
     def wanted(self, target: Target, at: Any) -> Wanted:
-        """Where a target is met: a throughput from the load on at which the law's curve reaches it
-        first, a response time up to the largest load that keeps it. Its probability is that at the
-        loads `at` that are beyond the measurements, or else at twice the last load.
+        """Where a target is met. If it was met, or missed, within the measurements, a measured load
+        says so; else the forecast. Its probability is that at the loads `at` that are beyond the
+        measurements, or else at twice the last load. Raises InputError where it cannot be said.
         """
-        name, value = target
-        load, why = (np.nan, np.nan, np.nan), ""
-        try:
-            if name == "R":
-                load = largest_load(self.columns, value, self.level, **self.known)
-                why = f"not exceeded up to {FAR:g} times the last load" * bool(np.isinf(load[0]))
-            elif self.fit:
-                load = self.fit.load_for(value, self.level)
-                why = f"never reached by the curve of {self.chosen}" * (not np.isfinite(load[0]))
-            else:
-                why = "no law is chosen, so there is no curve that says where"
-        except InputError as reason:
-            why = str(reason)
+        if not self._seen[0]:
+            raise InputError(f"--target: {self._seen[1]}")
+        if target.name == "R" and self._seen[0].Z is None:
+            raise InputError("--target R: expected a column R, or a think time, as in --known Z=1")
         beyond = [float(N) for N in at if N > self.last] or [2 * self.last]
-        chances = {}
-        with suppress(InputError):  # the reason is told already, or there is no forecast
-            found = chance(self.columns, beyond, **{name: value}, **self.known)
-            chances = dict(zip(beyond, map(float, found), strict=True))
-        return Wanted(*load, why, chances)
+        found = chance(self.columns, beyond, **{target.name: target.value}, **self.known)
+        chances = dict(zip(beyond, map(float, found), strict=True))
+        return Wanted(*(self._measured(target) or self._expected_load(target)), chances)
+
+    def _measured(self, target: Target) -> tuple[float, float, float, str] | None:
+        """The measured load that answers: the first that reaches a throughput, the last that keeps
+        a response time. None if all of them miss, or keep, the target.
+        """
+        loads, place = np.unique(self.columns["N"], return_inverse=True)
+        value = self.columns["X"]
+        if target.name == "R":
+            value = self.columns.get("R", self.columns["N"] / value - self.known.get("Z", 0.0))
+        means = np.bincount(place, value) / np.bincount(place)
+        met = means >= target.value if target.name == "X" else means > target.value
+        if not met.any():
+            return None
+        first = int(np.argmax(met))
+        at, before = (f"{self.x} = {show(float(N))}" for N in loads[[first, first - 1]])
+        if target.name == "X":
+            after = f", and not at {before}" * (first > 0)
+            return float(loads[first]), np.nan, np.nan, f"was measured at {at}{after}"
+        if first == 0:
+            return np.nan, np.nan, np.nan, f"was exceeded at {at} already"
+        said = f"was kept up to {before}, and exceeded at {at}, with {show(float(means[first]))}"
+        return float(loads[first - 1]), np.nan, np.nan, said
+
+    def _expected_load(self, target: Target) -> tuple[float, float, float, str]:
+        """The load that answers by the forecast."""
+        search = smallest_load if target.name == "X" else largest_load
+        try:
+            load, low, high = search(self.columns, target.value, self.level, **self.known)
+        except InputError as reason:  # a mean of runs misses what their median has
+            return np.nan, np.nan, np.nan, f"cannot be said: {reason}"
+        far, where = f"{FAR:g} times the last load", f"{self.x} = {show(load)}"
+        if target.name == "X":
+            said = (
+                f"is not expected up to {far}" if np.isinf(load) else f"is expected from {where} on"
+            )
+        else:
+            said = (
+                f"is expected up to {far} and more"
+                if np.isinf(load)
+                else f"is expected up to {where}"
+            )
+        between = f" ({self._interval(low, high)})" * bool(np.isfinite([low, high]).any())
+        return load, low, high, said + between
 
     def said_of(self, target: Target, wanted: Wanted) -> str:
         """Where a target is met, in sentences."""
-        what = f"A mean response time of {show(target.value)} or less"
-        where = f"up to {self.x} = {show(wanted.load)}"
-        if target.name == "X":
-            what = f"{self.y} of {show(target.value)} or more"
-            where = f"from {self.x} = {show(wanted.load)} on, by the curve of {self.chosen}"
-        ends = [end if np.isfinite(end) else None for end in (wanted.low, wanted.high)]
-        between = f" ({100 * self.level:.15g} % interval: {show(ends)})" * (ends != [None, None])
-        said = f"{what}: {wanted.why or where + between}."
+        what = f"{self.y} of {show(target.value)} or more"
+        if target.name == "R":
+            what = f"a mean response time of {show(target.value)} or less"
         each = [f"{_likely(p)} at {self.x} = {show(N)}" for N, p in wanted.chances.items()]
-        return f"{said} Its probability is {', '.join(each)}." if each else said
+        said = f"{what[0].upper()}{what[1:]} {wanted.said}."
+        return f"{said} By the forecast, the probability of {what} is {', '.join(each)}."
+
+
+def _percent(share: float) -> str:
+    return f"{abs(100 * share):.0f} %" if abs(share) >= 0.1 else f"{abs(100 * share):.2g} %"
+
+
+def _changes(slope: float, rises: str = "rises", falls: str = "falls") -> str:
+    """What a slope of logarithms does in a doubling."""
+    each = 2.0**slope - 1
+    if abs(each) < SAME:
+        return "stayed the same" if rises == "rose" else "stays the same"
+    return f"{rises if each > 0 else falls} by {_percent(each)}"
 
 
 def _likely(p: float) -> str:

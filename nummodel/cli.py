@@ -14,6 +14,7 @@ from io import TextIOWrapper
 from math import isnan
 from pathlib import Path
 from textwrap import fill
+from typing import Any
 
 import click
 
@@ -27,8 +28,9 @@ option = partial(click.option, show_default=True)
 
 
 def wrapped(text: str) -> str:
-    """A paragraph in lines of a width that is easy to read."""
-    return fill(text, 88, break_long_words=False, break_on_hyphens=False)
+    """Paragraphs in lines of a width that is easy to read."""
+    options: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
+    return "\n".join(fill(paragraph, 88, **options) for paragraph in text.split("\n"))
 
 
 def say(text: object) -> None:

@@ -32,7 +32,7 @@ def target(wanted: str | None) -> Target | None:
     name, _, value = (part.strip() for part in wanted.partition("="))
     if name not in ("X", "R") or not is_number(value) or not 0 < float(value) < LARGEST:
         told = "a throughput or a mean response time, as in X=1000 or R=0.5"
-        raise InputError(f"--target {wanted}: expected {told}; percentiles are not forecast")
+        raise InputError(f"--target {wanted}: expected {told} (percentiles are not forecast)")
     return Target(name, float(value))
 
 

@@ -130,13 +130,22 @@ def forecast(ax: Axes, ahead: Any, asked: Any) -> None:
 
 
 def fitted(
-    result: Any, x: str, y: str, alt: str, level: float = 0.95, held_out=None, ahead=None, asked=()
+    result: Any,
+    x: str,
+    y: str,
+    alt: str,
+    level: float = 0.95,
+    held_out=None,
+    ahead=None,
+    asked=(),
+    law: str | None = None,
 ) -> Picture:
     """A fit: points, curve, band for new measurements; below, residuals in percent of the curve.
 
     `x` and `y` are axis labels; `held_out` is a pair (N, X) of points that were not used; `ahead`
-    and `asked` are as in `forecast`. Where there is a forecast, the curve has no band beyond the
-    last load, and is dashed there.
+    and `asked` are as in `forecast`. Where there is a forecast, the curve of the `law` has no band
+    beyond the last load, and is dashed there. The axis of loads is logarithmic, if it would else
+    leave the points a tenth of its length.
     """
     picture = Picture(alt, height=4.8)
     grid = picture.figure.add_gridspec(2, 1, height_ratios=(3, 1))
@@ -144,15 +153,15 @@ def fitted(
     top.tick_params(labelbottom=False)
     below = axes(picture, x, "residual [%]", grid[1], sharex=top)
     new = ([], []) if held_out is None else held_out
-    last, far = max(result.N), [] if ahead is None else ahead[0]
-    N = np.linspace(min(1.0, *result.N), max(*result.N, *new[0], *far) * 1.05, 200)
-    if ahead is not None:
-        beyond = N[N > last]
-        N = np.append(N[N <= last], last)
-        line(top, beyond, result.at(beyond), "the law's curve", style="--")
+    last, far = max(result.N), max([*result.N, *new[0], *([] if ahead is None else ahead[0])])
+    first = min(1.0, *result.N)
+    N = np.linspace(first, far * 1.05 if ahead is None else last, 200)
     curve = result.predict(N, level)
     band(top, N, curve["low"], curve["high"])
     line(top, N, curve["value"])
+    if ahead is not None:
+        beyond = np.geomspace(last, far, 100)
+        line(top, beyond, result.at(beyond), plain(f"{law or 'the law'}, if it holds"), style="--")
     forecast(top, ahead, asked)
     for (n, measured), hollow in (((result.N, result.X), False), (new, True)):
         n, measured = np.asarray(n), np.asarray(measured)
@@ -162,7 +171,10 @@ def fitted(
     below.axhline(0, color=BLUE, linewidth=1.2)
     below.margins(y=0.25)
     top.set_ylim(0)
-    top.set_xlim(0)
+    if far > 10 * last:
+        top.set_xscale("log")
+    else:
+        top.set_xlim(0)
     return picture
 
 

@@ -24,6 +24,7 @@ from nummodel.fits import (
     remarks,
 )
 from nummodel.fits._closed import Face, contradictions, limit
+from nummodel.fits._forecast import FAR
 from nummodel.nomenclature import show
 from nummodel.records import columns
 from nummodel.records.columns import Points
@@ -85,27 +86,28 @@ class Study:
         return max(tests, key=lambda test: test.p, default=None)
 
     def answer(self) -> str:
-        """Where throughput stops growing, how sure that is, what the next doubling brings, what
-        speaks against all this, and which load to measure next.
+        """A paragraph each of the law, the forecast and the target: where throughput stops growing,
+        what speaks against that, and which load to measure next; what the next doubling brings; and
+        where the target is met.
         """
         N, X, _, x, y, *_ = self.used
         ahead = [self.ahead.answer()]
         if self.wanted and self.target:
             ahead.append(self.ahead.said_of(self.target, self.wanted))
         if self.fit:
-            found = [answer(self.fit, x, y, self.level), *ahead]
+            found = [answer(self.fit, x, y, self.level)]
             if self.limit:
-                found.insert(1, f"What limits it is {self.limit['what']}: {self.limit['why']}.")
+                found.append(f"What limits it is {self.limit['what']}: {self.limit['why']}.")
             starts = ["But", *["Also,"] * len(self.cautions)]
             against = [f"{a} {b}." for a, b in zip(starts, self.cautions, strict=False)]
             against.append(advice(self.fit, x, self.level))
-            return " ".join(found + against).strip()
+            return "\n".join([" ".join(found + against).strip(), *ahead])
         why = f"No law is chosen: {self.choice[1]}"
         if " rejected: " in why and "too few points to compare" not in why:
             why = "No law fits these points: all laws are rejected, for the reasons below"
         highest = f"The highest {y} measured is {show(X.max())}, at {x} = {show(N[X.argmax()])}"
         refused = [f"{sentence[:1].upper()}{sentence[1:]}." for sentence in self.cautions]
-        return " ".join([f"{why}. {highest}.", *ahead, *refused])
+        return "\n".join([" ".join([f"{why}. {highest}.", *refused]), *ahead])
 
     @cached_property
     def cautions(self) -> list[str]:
@@ -145,6 +147,10 @@ class Study:
             sentences += [f"{name}: {sentence}" for sentence in of_law]
         if max(self.new.N, default=0) > self.used.N.max():
             sentences.append(EXTRAPOLATION)
+        if max(self.at, default=0) > FAR * self.used.N.max():
+            sentences.append(f"forecasts beyond {FAR:g} times the last load were not checked")
+        if self.at and self.level > 0.95:
+            sentences.append("intervals of forecasts were checked up to a level of 0.95")
         return sentences
 
     def predictions(self, name: str) -> list[dict[str, Any]]:
@@ -172,12 +178,25 @@ class Study:
         rows = self.ahead.rows(self.at)
         return [{name: _figure(v) for name, v in row._asdict().items()} for row in rows]
 
+    def held_out(self) -> list[dict[str, Any]]:
+        """What the forecast says of the rows held out that are beyond the last load, and whether
+        the measurement lies in the interval.
+        """
+        found = []
+        for N, X in zip(self.new.N, self.new.X, strict=True):
+            if N > self.ahead.last:
+                row = self.ahead.rows([N])[0]
+                ends = {end: _figure(getattr(row, end)) for end in ("low", "high")}
+                told = {"N": row.N, "value": _figure(row.X), **ends, "observed": float(X)}
+                found.append(told | {"inside": _inside(told)})
+        return found
+
     def _target(self) -> dict[str, Any] | None:
         if not self.wanted or not self.target:
             return None
         ends = {end: _figure(getattr(self.wanted, end)) for end in ("load", "low", "high")}
         chances = [{"N": N, "chance": p} for N, p in self.wanted.chances.items()]
-        return self.target._asdict() | ends | {"why": self.wanted.why, "chances": chances}
+        return self.target._asdict() | ends | {"said": self.wanted.said, "chances": chances}
 
     @property
     def limit(self) -> dict[str, str] | None:
@@ -201,7 +220,9 @@ class Study:
         asked = np.array([row[:4] for row in self.ahead.rows(self.at)]).T
         held_out = (self.new.N, self.new.X)
         if self.fit:
-            return plot.fitted(self.fit, *labels, f"{alt}.", self.level, held_out, fan, asked)
+            return plot.fitted(
+                self.fit, *labels, f"{alt}.", self.level, held_out, fan, asked, self.chosen
+            )
         picture = plot.Picture(f"{alt}.")
         ax = plot.axes(picture, *labels)
         for points, hollow in ((self.used, False), (self.new, True)):
@@ -224,6 +245,7 @@ class Study:
             "lack_of_fit": _test(self.decisive),
             "forecast": self.forecast(),
             "target": self._target(),
+            "held_out": self.held_out(),
             "limit": self.limit,
             "warnings": [
                 *self.remarks,
@@ -287,8 +309,9 @@ def fit_table(
     notes = contradictions(used.N, used.X, **told)
     busy = _too_busy(used.N, measured, given)
     if notes:
-        notes.append("R and utilisations are not used, as columns contradict each other")
+        notes.append("R, Z and utilisations are not used, as they contradict other columns")
         measured = {}
+        given.pop("Z", None)
     notes += [*busy, *(f"{n} is not the same in all rows, and is not used" for n in changing)]
     if holdout and not is_new.any():
         notes.append(f"--holdout {holdout} holds no row out")

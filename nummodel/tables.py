@@ -32,22 +32,28 @@ def text(result: dict[str, Any], level: float, fits: Mapping[str, Fit]) -> str:
             lines.append(f"  leave-one-out error {law['loo_rmse']:.4g}")
         if test := law["lack_of_fit"]:
             lines.append(f"  lack of fit: p = {test['p']:.2g}, {test['how']}")
-        for p in law["predictions"]:
-            verdict = {None: "", True: "  inside", False: "  outside"}[p["inside"]]
-            lines.append(
-                f"  at {p['N']:<6g}{p['value']:>11.5g}  {_span(p)}"
-                f"  observed {p['observed']:.5g}{verdict}"
-            )
+        lines += [_held_out(p) for p in law["predictions"]]
     reasons = [f"  {reason}" for reason in result["why"].split("; ")]
     lines += ["", f"chosen: {result['chosen'] or 'none'}", *reasons]
     forecast = [f for f in result["forecast"] if f["X"] is not None]
-    lines += ["", "forecast"] if forecast else []
+    last = max(f.N.max() for f in fits.values())
+    later = [p for p in result["held_out"] if p["value"] is not None]
+    lines += ["", "forecast, with intervals of other systems"] if forecast or later else []
     for f in forecast:
         time = {"low": f["R_low"], "high": f["R_high"]}
         R = "" if f["R"] is None else f"  R {f['R']:.4g}  {_span(time)}"
-        law = "" if f["law"] is None else f"  curve of {result['chosen']} {f['law']:.5g}"
+        law = "" if f["law"] is None else f"  {result['chosen']}: {f['law']:.5g}"
+        law = f"  by {result['chosen']}" if f["N"] <= last else law
         lines.append(f"  at {f['N']:<6g}{f['X']:>11.5g}  {_span(f)}{R}{law}")
+    lines += [_held_out(p) for p in later]
     return "\n".join(lines)
+
+
+def _held_out(p: dict[str, Any]) -> str:
+    """A prediction beside what was measured."""
+    verdict = {None: "", True: "  inside", False: "  outside"}[p["inside"]]
+    told = f"  observed {p['observed']:.5g}{verdict}"
+    return f"  at {p['N']:<6g}{p['value']:>11.5g}  {_span(p)}{told}"
 
 
 def _span(ends: dict[str, Any]) -> str:

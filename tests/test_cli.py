@@ -17,7 +17,7 @@ from scipy import stats
 from scipy.optimize import curve_fit
 
 from nummodel import study
-from nummodel.fits import CHECKED, EXTRAPOLATION, chance, forecast, largest_load
+from nummodel.fits import CHECKED, EXTRAPOLATION, chance, forecast, largest_load, smallest_load
 from nummodel.models.scaling import LAWS
 from nummodel.nomenclature import quantity, show
 from nummodel.records import data
@@ -58,7 +58,7 @@ def test_the_contract_of_fit(by_square):
     got = result(*by_square, "--law", "all", "--holdout", "N>24")
     assert list(got) == [
         *("n", "x", "y", "weights", "laws", "chosen", "why"),
-        *("lack_of_fit", "forecast", "target", "limit", "warnings"),
+        *("lack_of_fit", "forecast", "target", "held_out", "limit", "warnings"),
     ]
     assert (got["n"], got["x"], got["y"], got["weights"]) == (4, "N", "itr_per_s", "w")
     assert list(got["laws"]) == ["linear", "amdahl", "gustafson", "usl"]
@@ -630,7 +630,8 @@ def test_the_answer_comes_first(tmp_path):
     (row,) = got["forecast"]
     ends = f"95 % interval: {show([row['low'], row['high']])}"
     assert f"twice the last load, N = 64, X is expected to be {show(row['X'])} ({ends})" in answer
-    assert "where X falls by 9.7 % with each doubling of N" in answer and CHECKED in answer
+    assert "X falls by 9.7 % there with each doubling of N, and the forecast takes it" in answer
+    assert f"in the end it falls to {show(58.7 * 58.7 / 65.0)}" in answer and CHECKED in answer
     law = got["laws"]["usl"]["estimates"]
     values = {name: law[name]["value"] for name in ("X1", "sigma", "kappa")}
     assert row["law"] == pytest.approx(float(LAWS["usl"](N=64.0, **values)))
@@ -641,7 +642,7 @@ def test_without_a_chosen_law_the_answer_says_so_before_any_number(tmp_path):
     said, got = nummodel("fit", path, "--at", "8").stdout, result("fit", path, "--at", "8")
     assert said.startswith("No law is chosen: too few points")
     assert "The highest X measured is 33, at N = 4." in " ".join(said.split())
-    assert got["chosen"] is None and "\nforecast\n" in said
+    assert got["chosen"] is None and "\nforecast, with intervals" in said
     roof = {n: 10 * min(n, 16 - n) for n in range(1, 16)}
     path = write(
         tmp_path, "N,X\n" + "".join(f"{n},{X}\n{n},{X * 1.001}\n" for n, X in roof.items())
@@ -701,34 +702,91 @@ def test_a_target_says_up_to_which_load_and_how_likely(tmp_path):
     assert [got["load"], got["low"], got["high"]] == pytest.approx([load, low, high])
     assert got["chances"] == [{"N": 16.0, "chance": pytest.approx(chance(columns, [16], R=0.3)[0])}]
     said = " ".join(nummodel("fit", path, "--target", "R=0.3").stdout.split())
-    assert f"mean response time of 0.3 or less: up to N = {show(load)} (95 % interval: " in said
-    got = result("fit", path, "--target", "X=40", "--law", "amdahl")["target"]
-    values = result("fit", path, "--law", "amdahl")["laws"]["amdahl"]["estimates"]
-    at = {name: e["value"] for name, e in values.items()}
-    assert LAWS["amdahl"](N=got["load"], **at) == pytest.approx(40)
-    likely = pytest.approx(chance(columns, [16], X=40)[0])
-    assert got["why"] == "" and got["chances"] == [{"N": 16.0, "chance": likely}]
+    assert f"response time of 0.3 or less is expected up to N = {show(load)} (95 % in" in said
+    got = result("fit", path, "--target", "X=60")["target"]
+    found = smallest_load(columns, 60)
+    ends = [np.inf if got[end] is None else got[end] for end in ("load", "low", "high")]
+    assert ends == pytest.approx(found)
+    likely = pytest.approx(chance(columns, [16], X=60)[0])
+    assert got["chances"] == [{"N": 16.0, "chance": likely}]
 
 
 @pytest.mark.parametrize(
-    ("wanted", "why"),
+    ("wanted", "load", "said"),
     [
-        ("X=9000", "never reached by the curve of amdahl"),
-        ("R=0.001", "no load beyond the measurements: R is 153.7 ms at the last load, 8"),
-        ("R=9000", "not exceeded up to 16 times the last load"),
+        ("X=30", 4, "X of 30 or more was measured at N = 4, and not at N = 2."),
+        ("X=9", 1, "X of 9 or more was measured at N = 1."),
+        ("X=9000", None, "X of 9000 or more is not expected up to 16 times the last load."),
+        ("R=0.11", 2, "less was kept up to N = 2, and exceeded at N = 4, with 0.121."),
+        ("R=0.01", None, "A mean response time of 0.01 or less was exceeded at N = 1 already."),
+        ("R=9000", None, "of 9000 or less is expected up to 16 times the last load and more"),
     ],
 )
-def test_a_target_that_no_load_meets_says_why(tmp_path, wanted, why):
+def test_a_target_is_answered_by_measurements_where_they_can(tmp_path, wanted, load, said):
     path = write(tmp_path, "N,X,R\n1,10,0.1\n2,19,0.105\n4,33,0.121\n8,52,0.154\n")
     options = ("fit", path, "--target", wanted, "--law", "amdahl")
-    assert result(*options)["target"]["why"].startswith(why)
-    assert why in " ".join(nummodel(*options).stdout.split())
+    assert result(*options)["target"]["load"] == load
+    assert said in " ".join(nummodel(*options).stdout.split())
+
+
+def test_a_response_time_that_is_not_known_is_no_target(tmp_path):
+    done = nummodel("fit", write(tmp_path, GOOD), "--target", "R=1")
+    assert done.returncode == 2 and "expected a column R, or a think time" in done.stderr
+    done = nummodel("fit", write(tmp_path, "N,X\n1,10\n2,19\n"), "--target", "X=30")
+    assert done.returncode == 2 and "--target: a forecast needs three different" in done.stderr
+
+
+def test_a_think_time_in_another_unit_is_told_and_not_used(tmp_path):
+    path = write(tmp_path, GOOD)
+    got = result("fit", path, "--known", "Z=500", "--at", "64")
+    assert any("a think time of 500 allows a throughput of" in w for w in got["warnings"])
+    assert got["forecast"][0]["X"] > 0 and got["forecast"][0]["R"] is None
+
+
+def test_the_smaller_of_two_slopes_is_told(tmp_path):
+    """X fell, and then rose; the forecast goes on with the fall."""
+    X = [100, 180, 300, 310, 260, 200, 260]
+    rows = "".join(f"{2**i},{x}\n" for i, x in enumerate(X))
+    said = " ".join(nummodel("fit", write(tmp_path, "N,X\n" + rows)).stdout.split())
+    assert "X rises by 30 % there with each doubling of N, after it fell by 23 %, the sm" in said
+
+
+def test_a_rise_in_proportion_is_told_in_words(tmp_path):
+    rows = "".join(f"{n},{50 * n}\n" for n in (1, 2, 4, 8, 16))
+    said = " ".join(nummodel("fit", write(tmp_path, "N,X\n" + rows)).stdout.split())
+    assert "X rises by 100 % there with each doubling" in said and "e+" not in said
+
+
+def test_rows_held_out_are_compared_with_the_forecast_too(tmp_path):
+    path = write(tmp_path, "N,X\n1,10\n2,19\n4,33\n8,52\n16,60\n32,5\n3,25\n")
+    got = result("fit", path, "--holdout", "N>8")
+    expected = forecast({"N": [1, 2, 3, 4, 8], "X": [10, 19, 25, 33, 52]}, [16, 32])
+    for row, those, X in zip(got["held_out"], expected.itertuples(), (60, 5), strict=True):
+        assert [row["value"], row["low"], row["high"]] == pytest.approx(
+            [those.X, those.low, those.high]
+        )
+        assert row["observed"] == X and row["inside"] == (X == 60)
+    assert result("fit", path, "--holdout", "N==2")["held_out"] == []
+
+
+@pytest.mark.parametrize(
+    ("options", "warning"),
+    [
+        (("--at", "513"), "forecasts beyond 16 times the last load were not checked"),
+        (("--at", "64", "--level", "0.99"), "checked up to a level of 0.95"),
+    ],
+)
+def test_forecasts_that_nobody_checked_are_told(tmp_path, options, warning):
+    path = write(tmp_path, GOOD)
+    assert any(warning in told for told in result("fit", path, *options)["warnings"])
+    few = result("fit", path, "--at", "64")["warnings"]
+    assert not any("checked" in told for told in few)
 
 
 @pytest.mark.parametrize("wanted", ["p95=1", "R", "R=", "R=-1", "X=0", "X=nan", "U=0.5", "R=1s"])
 def test_a_target_that_is_none_is_refused(tmp_path, wanted):
     done = nummodel("fit", write(tmp_path, GOOD), "--target", wanted)
-    assert done.returncode == 2 and "as in X=1000 or R=0.5; percentiles are not" in done.stderr
+    assert done.returncode == 2 and "as in X=1000 or R=0.5 (percentiles are not" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ from nummodel.fits import admissible, compare, joint, laws
 from nummodel.fits._adequacy import LackOfFit, cautions, lack_of_fit
 from nummodel.fits._bootstrap import bootstrap
 from nummodel.fits._fit import Fit, fit, refit
-from nummodel.fits._forecast import chance, forecast, largest_load
+from nummodel.fits._forecast import CHECKED, chance, forecast, largest_load, smallest_load
 from nummodel.fits._next import next_load
-from nummodel.fits._remarks import CHECKED, EXTRAPOLATION, advice, answer, doubling, remarks
+from nummodel.fits._remarks import EXTRAPOLATION, advice, answer, remarks
 from nummodel.fits.compare import choose
 
 __all__ = [
@@ -22,7 +22,6 @@ __all__ = [
     "chance",
     "choose",
     "compare",
-    "doubling",
     "fit",
     "forecast",
     "joint",
@@ -32,6 +31,7 @@ __all__ = [
     "next_load",
     "refit",
     "remarks",
+    "smallest_load",
 ]
 
 

@@ -22,7 +22,7 @@ DRAWS, FEWEST, NUMBERS = 10_000, 400, 2 * 10**6
 #: cases than that. `benchmarks/ADEQUACY.md` has what they find.
 WRONG, ODD = 0.01, 0.08
 #: An outlier has an error that is typically this many times larger than those of other points.
-FAR = 8.0
+LARGER = 8.0
 
 
 class LackOfFit(NamedTuple):
@@ -55,9 +55,10 @@ def errors(fit: Fit, run: Any = None) -> tuple[float, str]:
 
     Each fault is a normal distribution of the errors with another covariance. The test looks for
     all faults at once: its statistic is the mean of their likelihoods, in units of that of right
-    errors. No test that ignores the law's estimates and the size of the errors notices more faults
-    on average, if the law is linear in its estimates (Neyman and Pearson; King 1987, Econometric
-    Reviews 6:169).
+    errors. If a law is linear in its estimates, no test that ignores the estimates and the size of
+    the errors notices more of just these faults, if each is equally likely (Neyman and Pearson;
+    King 1987, Econometric Reviews 6:169). In a joint fit, where each part has errors of its own
+    size, the statistic is no likelihood any more, but the p value is as right as else.
     """
     fit = fit.whole
     faults = _faults(fit, _blocks(fit.setting) if run is None else run)
@@ -98,7 +99,7 @@ def cautions(fit: Fit, run: Any = None) -> list[str]:
     if p < ODD and fault == "weights" and not unsure:
         sentences.append(
             f"errors grow {more} with {fit.law.result} than {fit.weights} weights say, so that "
-            f"intervals are wrong: try --weights {other} (in a report: -p weights={other})"
+            f"intervals of laws are wrong: try --weights {other} (in a report: -p weights={other})"
         )
     if p < ODD and fault == "outlier":
         far = show(float(fit.N[np.argmax(_studentised(fit, _signed(fit)))]))
@@ -173,9 +174,9 @@ def _far(fit: Fit, e: np.ndarray) -> np.ndarray:
     own = 1 - np.sum(np.linalg.qr(fit._slopes)[0] ** 2, axis=1)[:, None]
     part = np.unique(fit.known.get("part", np.zeros(len(own))), return_inverse=True)[1]
     spare = np.bincount(part)[part][:, None] * (1 - fit._slopes.shape[1] / len(own))
-    share = FAR**2 * own / (1 + FAR**2 * own) * _studentised(fit, e)
+    share = LARGER**2 * own / (1 + LARGER**2 * own) * _studentised(fit, e)
     share = np.minimum(share, 1 - 1e-9)  # of a part, the point's square may be more than all
-    each = -np.log1p(FAR**2 * own) - spare * np.log1p(-share)
+    each = -np.log1p(LARGER**2 * own) - spare * np.log1p(-share)
     return np.logaddexp.reduce(each / 2) - np.log(len(own))
 
 

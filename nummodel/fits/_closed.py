@@ -171,9 +171,17 @@ def contradictions(N, X, R=None, Z=None, **U: Any) -> list[str]:
         if np.max(share) > 1 + TOLERANCE:
             highest = f"{name} is up to {np.max(share):g}"
             sentences.append(f"{highest}, expected a share of all servers, at most 1")
+    N, X = (np.asarray(v, dtype=float) for v in (N, X))
+    if Z is not None and R is None and np.max(X * Z / N) > 1 + TOLERANCE:
+        worst = int(np.argmax(X * Z / N))
+        sentences.append(
+            f"at N = {N[worst]:g}, a think time of {Z:.3g} allows a throughput of "
+            f"{N[worst] / Z:.4g} at most, and {X[worst]:.4g} was measured: Z may have another unit"
+        )
+        return sentences
     if R is None:
         return sentences
-    N, X, R = (np.asarray(v, dtype=float) for v in (N, X, R))
+    R = np.asarray(R, dtype=float)
     under_way = X * R
     worst = int(np.argmax(under_way / N))
     if under_way[worst] > (1 + TOLERANCE) * N[worst]:

@@ -1,15 +1,12 @@
 """What a reader of a fit must know, in sentences."""
 
-from collections.abc import Mapping
 from contextlib import suppress
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 
 from nummodel.fits import _intervals
 from nummodel.fits._fit import Fit
-from nummodel.fits._forecast import outlook
 from nummodel.fits._next import next_load
 from nummodel.nomenclature import show
 
@@ -17,8 +14,8 @@ from nummodel.nomenclature import show
 TRADING = 0.98
 #: How much higher than the last load a peak must be to be called beyond the measurements.
 BEYOND = 1.05
-#: If the curve changes by less than this share, the answer says "about" instead of a percentage.
-LEVEL = 0.005
+#: A ceiling that is this many times the highest measurement is far above all measurements.
+ABOVE = 1.5
 #: How far such predictions were off; see `EXTRAPOLATION`.
 OFF = "23 to 42 % off in the median"
 #: A warning for every prediction of a law beyond the last load of a fit. The curves have 1 to 512
@@ -29,11 +26,6 @@ EXTRAPOLATION = (
     f"MariaDB servers, measured by Percona in 2026) those by Amdahl's law and the USL were {OFF}, "
     "and once a limit had been met, from 64 threads on, the assumption that throughput stays the "
     "same was three to four times closer"
-)
-#: On what forecasts were checked; the tables `scaling-curves` and `mysql2026` have the curves.
-CHECKED = (
-    "Checked on 161 curves of 109 programs on 47 machines; intervals beyond the data were "
-    "calibrated on these and may not hold for yours"
 )
 
 
@@ -61,7 +53,7 @@ def answer(fit: Fit, x: str = "", y: str = "", level: float = 0.95) -> str:
     if peak and at_load[-1] > at_load[:-1].max(initial=0):
         return (
             f"No peak was measured: {y} is highest at the last load, "
-            f"{show(float(fit.N.max()))}. This law has a peak "
+            f"{show(float(fit.N.max()))}. The fitted law has a peak "
             f"at {x} = {show(peak[0])}{between('N_opt')}, where its curve reaches "
             f"{show(peak[1])}{between('X_max')}; with another law {y} may go on rising."
         )
@@ -71,50 +63,17 @@ def answer(fit: Fit, x: str = "", y: str = "", level: float = 0.95) -> str:
             f"{y} is highest at {x} = {show(peak[0])}{between('N_opt')}{beyond}, "
             f"where the curve reaches {show(peak[1])}{between('X_max')}."
         )
+    highest = float(at_load.max())
+    if ABOVE * highest < fit.X_max < np.inf:
+        return (
+            f"No limit was measured: the highest {y} is {show(highest)}. The fitted law has a "
+            f"ceiling of {show(fit.X_max)}{between('X_max')}, far above all measurements."
+        )
     if np.isfinite(fit.X_max):
         return f"{y} has no peak, but a ceiling of {show(fit.X_max)}{between('X_max')}."
     if np.isnan(fit.X_max):
         return f"{y} still rises as far as it was computed: whether it has a ceiling is not known."
     return f"{y} has neither peak nor ceiling in these measurements."
-
-
-def doubling(
-    data: Mapping[str, Any], x: str = "N", y: str = "X", level: float = 0.95, **known: float
-) -> str:
-    """What twice the last load brings, in sentences that call the load `x` and the throughput `y`;
-    what that hangs on, and on what such forecasts were checked. `data` and `known` are those of
-    `forecast`, and so is what is raised.
-    """
-    _intervals.quantile(level, 1)  # raises ValueError for a level that makes no sense
-    seen = outlook(data, **known)
-    trend, then = seen.trend, np.array([2 * seen.trend.N])
-    shares = np.array([(1 - level) / 2, 0.5, (1 + level) / 2])
-    low, X, high = seen.throughputs(then, shares)[0].tolist()
-    more = X / trend.X - 1
-    change = f"{100 * abs(more):.2g} % {'above' if more > 0 else 'below'}"
-    if abs(more) < LEVEL:
-        change = "about the same as"
-    promised = f"{100 * level:.15g} % interval"
-    said = (
-        f"At twice the last load, {x} = {show(float(then[0]))}, {y} is expected to be {show(X)} "
-        f"({promised}: {show([low, high])}), {change} {show(trend.X)} at the last load"
-    )
-    if seen.Z is not None:
-        low, R, high = seen.responses(then, shares)[0].tolist()
-        said += f", and the mean response time {show(R)} ({show([low, high])})"
-    each = 2.0**trend.slope - 1
-    how = f"{'rises' if each > 0 else 'falls'} by {100 * abs(each):.2g} % with each doubling"
-    if abs(each) < LEVEL:
-        how = "stays about the same with each doubling"
-    said += (
-        f". The forecast continues the last points, where {y} {how} of {x}, and hangs on how that "
-        "goes on"
-    )
-    if trend.most < trend.each * then[0]:
-        said += (
-            f", and on the processors, which are busy enough to allow {show(trend.most)} at most"
-        )
-    return f"{said}. {CHECKED}."
 
 
 def advice(fit: Fit, x: str = "N", level: float = 0.95) -> str:
@@ -124,7 +83,7 @@ def advice(fit: Fit, x: str = "N", level: float = 0.95) -> str:
         return ""
     what = "peak's load" if found.what == "N_opt" else f"curve at {x} = {show(2 * fit.N.max())}"
     return (
-        f"One more measurement would narrow the interval of the {what} most at "
+        f"One more measurement would narrow the law's interval of the {what} most at "
         f"{x} = {show(found.N)}: by about {100 * found.narrower:.0f} %."
     )
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nummodel.errors import InputError
-from nummodel.fits import chance, forecast, largest_load
+from nummodel.fits import chance, forecast, largest_load, smallest_load
 from nummodel.fits._forecast import SPREAD, trend
 from nummodel.records import data
 
@@ -50,7 +50,14 @@ def test_intervals_are_in_order_wherever_points_lie(X, further):
 
 def test_intervals_grow_with_the_distance():
     table = forecast(RISING, [17, 32, 64, 128])
-    assert (np.diff(table.high / table.low) > 0).all() and table.high[0] / table.low[0] < 1.4
+    assert (np.diff(table.high / table.low) > 0).all()
+
+
+def test_even_at_the_last_load_there_are_the_errors_of_two_measurements():
+    """Without a bound nearby, the width there is as that of 0.15 doublings, and not none."""
+    falling = {"N": N, "X": np.array([100.0, 195, 370, 650, 300])}
+    last, double = (np.log(r.high / r.low) for r in forecast(falling, [16.0001, 32]).itertuples())
+    assert last / double == pytest.approx(np.sqrt(0.15 / 1.15), rel=5e-3)
 
 
 def test_a_level_beyond_the_calibrated_ones_is_wider():
@@ -153,7 +160,7 @@ def test_the_largest_load_meets_the_target():
     assert largest_load(RISING, R=1e6, Z=0.0) == (np.inf, np.inf, np.inf)
     near = largest_load(RISING, R=0.018, Z=0.0)  # just above the last one, 16/900
     assert 16 <= near[1] < 16.1 and near[1] < near[0] < near[2] and near[2] > 20
-    with pytest.raises(InputError, match=r"R is 17\.78 ms at the last load, 16, expected"):
+    with pytest.raises(InputError, match=r"R = N/X - Z is 0\.01778 at the last load, 16, expected"):
         largest_load(RISING, R=0.0177, Z=0.0)
 
 
@@ -219,3 +226,30 @@ def test_intervals_hold_as_many_later_measurements_as_they_say():
     assert below == pytest.approx([0.025, 0.1], abs=0.03) and max(below[0], above[0]) < 0.05
     assert above == pytest.approx([0.025, 0.1], abs=0.06)
     assert np.shape(SPREAD) == (8, 5)
+
+
+def test_the_smallest_load_meets_the_target():
+    """Each end of its interval is the first load at which an end of the forecast reaches it."""
+    load, low, high = smallest_load(RISING, X=1060, level=0.5)
+    assert 16 < low < load < high
+    assert middle(RISING, [load])[0] == pytest.approx(1060)
+    assert forecast(RISING, [low], 0.5).high[0] == pytest.approx(1060)
+    assert np.isinf(high) and (forecast(RISING, [32, 64, 256], 0.5).low < 1060).all()
+    assert smallest_load(RISING, X=901)[1] == 16
+    assert np.isinf(smallest_load(RISING, X=1e5)).all()
+    for reached in (900.0, 100.0, np.inf, np.nan):
+        with pytest.raises(InputError, match="X is 900 at the last load, 16, expected a larger X"):
+            smallest_load(RISING, X=reached)
+
+
+def test_a_think_time_that_leaves_no_time_is_refused():
+    """16 users with 900 transactions a second think for 16/900 = 0.01778 s at most."""
+    assert forecast(RISING, [32], Z=0.008).R[0] > 0
+    with pytest.raises(InputError, match=r"Z is 0\.02, but N/X is as short as 0\.01, expected"):
+        forecast(RISING, [32], Z=0.02)
+
+
+@pytest.mark.parametrize("X", [[100, 195, 370, 650, 900], [100, 195, 370, 650, 520]])
+def test_the_end_is_what_the_middle_comes_to(X):
+    found = trend(N, np.array(X, float))
+    assert np.exp(found.middle(np.array([1e30])))[0] == pytest.approx(found.end, rel=1e-6)
