@@ -9,20 +9,23 @@ import numpy as np
 from nummodel.errors import InputError
 from nummodel.fits import CHECKED, Fit, chance, largest_load, smallest_load
 from nummodel.fits._closed import Face
-from nummodel.fits._forecast import FAR, SPARE, Outlook, outlook
+from nummodel.fits._forecast import FAR, STEEPEST, Outlook, outlook
 from nummodel.nomenclature import show
 from nummodel.options import Target
 from nummodel.records.columns import Points
 
 #: If a forecast changes by less than this share, it is told as the same.
 SAME = 0.005
+#: A rise that would end at more than this many times the last throughput shows no end yet.
+NO_END = 3.0
 
 
 class Row(NamedTuple):
     """Throughput and response time at a load, each with its interval, and the height of the curve
-    of the law that was chosen. NaN for what is not known.
+    of the law that was chosen. NaN for what is not known. `by` is that law, or "forecast".
     """
 
+    by: str
     N: float
     X: float
     low: float
@@ -63,7 +66,8 @@ class Ahead:
         self.columns = {"N": points.N, "X": points.X} | more
         self.known = {"Z": known["Z"]} if "Z" in known else {}
         self.last = float(points.N.max())
-        self.x, self.y, self.level, self.fit, self.chosen = points.x, points.y, level, fit, chosen
+        self.x, self.y, self.level, self.fit = points.x, points.y, level, fit
+        self.law = chosen or ""
 
     @cached_property
     def _seen(self) -> tuple[Outlook | None, str]:
@@ -96,24 +100,25 @@ class Ahead:
             said.append(
                 f"The fitted law says {show(then.law)} there; the forecast does not follow it"
             )
-        ends = f"it levels off at {show(trend.end)}"
-        if trend.taken <= 0:
-            ends = f"it falls to {show(trend.end)}" if trend.taken < 0 else "it stays so"
-        before = ""
-        if trend.taken < min(trend.slope, 1.0) - 0.01:
-            before = f", after it {_changes(trend.before, 'rose', 'fell')}, the smaller of the two"
-        said += [
-            f"It depends on how the last points go on: {y} {_changes(trend.slope)} there with each "
-            f"doubling of {x}{before}, and the forecast takes it that in the end {ends}"
-        ]
-        if trend.most < trend.each * then.N:
-            room = show(trend.most / (1 + SPARE))
+        each = f"with each doubling of {x}"
+        said.append(f"Over the last points {y} {_changes(trend.slope)} {each}")
+        if trend.taken < min(trend.slope, STEEPEST):
+            said.append(f"Over those before, it {_changes(trend.before)}")
+        goes = "this" if trend.taken >= min(trend.slope, STEEPEST) else "the smaller change"
+        ends = f"and approaches {show(trend.end)}"
+        if abs(trend.taken) < SAME:
+            ends = f"and stays at {show(trend.X)}"
+        elif trend.end > NO_END * trend.X:
+            ends = "and shows no end of the rise yet"
+        said.append(f"The forecast continues {goes}, {ends}")
+        if max(trend.X, self.columns["X"].max()) < trend.room < trend.each * then.N:
+            room = show(trend.room)
             said.append(f"If a transaction needs as much as now, processors allow about {room}")
         return ". ".join([*said, CHECKED, ""]).strip()
 
-    def _interval(self, *ends: float) -> str:
+    def _interval(self, *ends: float, of: str = "") -> str:
         finite = [end if np.isfinite(end) else None for end in ends]
-        return f"{100 * self.level:.15g} % interval: {show(finite)}"
+        return f"{100 * self.level:.15g} % interval{of}: {show(finite)}"
 
     def rows(self, at: Any) -> list[Row]:
         """What is expected at loads."""
@@ -124,7 +129,9 @@ class Ahead:
             found[:, ~beyond] = self._by_law(N[~beyond])
         if beyond.any():
             found[:, beyond] = self._expected(N[beyond])
-        return [Row(*map(float, row)) for row in zip(N, *found, law, strict=True)]
+        by = np.where(beyond, "forecast", self.law).tolist()
+        rows = np.vstack([N, found, law]).T.tolist()
+        return [Row(name, *row) for name, row in zip(by, rows, strict=True)]
 
     def fan(self, last: float) -> np.ndarray | None:
         """N, X, low and high at loads from the last measured one on; None without a forecast."""
@@ -157,61 +164,67 @@ class Ahead:
         return np.vstack([X, R, np.where(np.isnan(R), np.nan, [np.maximum(least, 0.0), most])])
 
     def wanted(self, target: Target, at: Any) -> Wanted:
-        """Where a target is met. If it was met, or missed, within the measurements, a measured load
-        says so; else the forecast. Its probability is that at the loads `at` that are beyond the
-        measurements, or else at twice the last load. Raises InputError where it cannot be said.
+        """Where a target is met: by measured loads, if these say so, and else by the forecast. Its
+        probability is that at the loads `at` that are beyond the measurements, or else at twice the
+        last load.
         """
-        if not self._seen[0]:
-            raise InputError(f"--target: {self._seen[1]}")
-        if target.name == "R" and self._seen[0].Z is None:
-            raise InputError("--target R: expected a column R, or a think time, as in --known Z=1")
+        seen, reason = self._seen
+        if seen and target.name == "R" and seen.Z is None:
+            reason = "response times are not known, expected a column R, or --known Z=TIME"
+        measured = self._measured(target)
+        if reason:
+            told = measured or (np.nan, np.nan, np.nan, f"cannot be forecast: {reason}")
+            return Wanted(*told, {})
         beyond = [float(N) for N in at if N > self.last] or [2 * self.last]
         found = chance(self.columns, beyond, **{target.name: target.value}, **self.known)
         chances = dict(zip(beyond, map(float, found), strict=True))
-        return Wanted(*(self._measured(target) or self._expected_load(target)), chances)
+        return Wanted(*(measured or self._expected_load(target)), chances)
 
     def _measured(self, target: Target) -> tuple[float, float, float, str] | None:
         """The measured load that answers: the first that reaches a throughput, the last that keeps
-        a response time. None if all of them miss, or keep, the target.
+        a response time. None if no throughput reaches it, or the last load keeps it.
         """
         loads, place = np.unique(self.columns["N"], return_inverse=True)
         value = self.columns["X"]
         if target.name == "R":
-            value = self.columns.get("R", self.columns["N"] / value - self.known.get("Z", 0.0))
+            Z = self.known.get("Z", np.nan)
+            value = self.columns.get("R", self.columns["N"] / value - Z)
         means = np.bincount(place, value) / np.bincount(place)
-        met = means >= target.value if target.name == "X" else means > target.value
+        met = means >= target.value if target.name == "X" else means <= target.value
+        ends = [f"{self.x} = {show(float(N))}" for N in loads]
+        if target.name == "R":
+            if met[-1] or not np.isfinite(means).all():
+                return None
+            if not met.any():
+                return np.nan, np.nan, np.nan, "was exceeded at all measured loads"
+            last = int(np.flatnonzero(met)[-1])
+            said = f"was kept at {ends[last]}, and exceeded at {ends[last + 1]} and from there on"
+            return float(loads[last]), np.nan, np.nan, said
         if not met.any():
             return None
         first = int(np.argmax(met))
-        at, before = (f"{self.x} = {show(float(N))}" for N in loads[[first, first - 1]])
-        if target.name == "X":
-            after = f", and not at {before}" * (first > 0)
-            return float(loads[first]), np.nan, np.nan, f"was measured at {at}{after}"
-        if first == 0:
-            return np.nan, np.nan, np.nan, f"was exceeded at {at} already"
-        said = f"was kept up to {before}, and exceeded at {at}, with {show(float(means[first]))}"
-        return float(loads[first - 1]), np.nan, np.nan, said
+        if met[first:].all():
+            return float(loads[first]), np.nan, np.nan, f"was measured from {ends[first]} on"
+        missed = first + int(np.argmin(met[first:]))
+        said = f"was measured at {ends[first]}, but not at {ends[missed]}"
+        return float(loads[first]), np.nan, np.nan, said
 
     def _expected_load(self, target: Target) -> tuple[float, float, float, str]:
         """The load that answers by the forecast."""
         search = smallest_load if target.name == "X" else largest_load
         try:
             load, low, high = search(self.columns, target.value, self.level, **self.known)
-        except InputError as reason:  # a mean of runs misses what their median has
-            return np.nan, np.nan, np.nan, f"cannot be said: {reason}"
-        far, where = f"{FAR:g} times the last load", f"{self.x} = {show(load)}"
+        except InputError:  # the middle of the last runs misses what their mean meets
+            said = f"is met at the last load, {self.x} = {show(self.last)}, and hardly beyond it"
+            return self.last, np.nan, np.nan, said
+        far, where = f"up to {FAR:g} times the last load", f"{self.x} = {show(load)}"
         if target.name == "X":
-            said = (
-                f"is not expected up to {far}" if np.isinf(load) else f"is expected from {where} on"
-            )
+            said = f"expected from {where} on" if np.isfinite(load) else f"not expected {far}"
         else:
-            said = (
-                f"is expected up to {far} and more"
-                if np.isinf(load)
-                else f"is expected up to {where}"
-            )
-        between = f" ({self._interval(low, high)})" * bool(np.isfinite([low, high]).any())
-        return load, low, high, said + between
+            said = f"expected up to {where}" if np.isfinite(load) else f"expected {far} and more"
+        if np.isfinite([low, high]).any():
+            said += f" ({self._interval(low, high, of=' of the load')})"
+        return load, low, high, f"is {said}"
 
     def said_of(self, target: Target, wanted: Wanted) -> str:
         """Where a target is met, in sentences."""
@@ -220,6 +233,8 @@ class Ahead:
             what = f"a mean response time of {show(target.value)} or less"
         each = [f"{_likely(p)} at {self.x} = {show(N)}" for N, p in wanted.chances.items()]
         said = f"{what[0].upper()}{what[1:]} {wanted.said}."
+        if not each:
+            return said
         return f"{said} By the forecast, the probability of {what} is {', '.join(each)}."
 
 
@@ -227,12 +242,12 @@ def _percent(share: float) -> str:
     return f"{abs(100 * share):.0f} %" if abs(share) >= 0.1 else f"{abs(100 * share):.2g} %"
 
 
-def _changes(slope: float, rises: str = "rises", falls: str = "falls") -> str:
-    """What a slope of logarithms does in a doubling."""
+def _changes(slope: float) -> str:
+    """What a slope of logarithms did in a doubling."""
     each = 2.0**slope - 1
     if abs(each) < SAME:
-        return "stayed the same" if rises == "rose" else "stays the same"
-    return f"{rises if each > 0 else falls} by {_percent(each)}"
+        return "stayed the same"
+    return f"{'rose' if each > 0 else 'fell'} by {_percent(each)}"
 
 
 def _likely(p: float) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nummodel import options
-from nummodel.ahead import Ahead, Wanted
+from nummodel.ahead import Ahead, Row, Wanted
 from nummodel.errors import InputError
 from nummodel.fits import (
     EXTRAPOLATION,
@@ -147,9 +147,9 @@ class Study:
             sentences += [f"{name}: {sentence}" for sentence in of_law]
         if max(self.new.N, default=0) > self.used.N.max():
             sentences.append(EXTRAPOLATION)
-        if max(self.at, default=0) > FAR * self.used.N.max():
+        if max([*self.new.N, *self.at], default=0) > FAR * self.used.N.max():
             sentences.append(f"forecasts beyond {FAR:g} times the last load were not checked")
-        if self.at and self.level > 0.95:
+        if self.level > 0.95:
             sentences.append("intervals of forecasts were checked up to a level of 0.95")
         return sentences
 
@@ -173,17 +173,19 @@ class Study:
         """Where the target is met, if there is one."""
         return self.target and self.ahead.wanted(self.target, self.at)
 
-    def forecast(self) -> list[dict[str, float | None]]:
+    def forecast(self) -> list[dict[str, Any]]:
         """What is expected at the loads asked for, a `Row` each."""
         rows = self.ahead.rows(self.at)
-        return [{name: _figure(v) for name, v in row._asdict().items()} for row in rows]
+        return [
+            dict(zip(Row._fields, [row.by, *map(_figure, row[1:])], strict=True)) for row in rows
+        ]
 
     def held_out(self) -> list[dict[str, Any]]:
         """What the forecast says of the rows held out that are beyond the last load, and whether
         the measurement lies in the interval.
         """
         found = []
-        for N, X in zip(self.new.N, self.new.X, strict=True):
+        for N, X in sorted(zip(self.new.N, self.new.X, strict=True)):
             if N > self.ahead.last:
                 row = self.ahead.rows([N])[0]
                 ends = {end: _figure(getattr(row, end)) for end in ("low", "high")}
@@ -217,7 +219,8 @@ class Study:
         alt += f", the curve of {self.chosen} with its band" * bool(self.fit)
         fan = self.ahead.fan(max([2 * self.ahead.last, *self.new.N, *self.at]))
         alt += ", and the forecast with its interval" * (fan is not None)
-        asked = np.array([row[:4] for row in self.ahead.rows(self.at)]).T
+        beyond = [N for N in self.at if N > self.ahead.last]
+        asked = np.array([row[1:5] for row in self.ahead.rows(beyond)]).T
         held_out = (self.new.N, self.new.X)
         if self.fit:
             return plot.fitted(

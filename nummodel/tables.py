@@ -36,16 +36,15 @@ def text(result: dict[str, Any], level: float, fits: Mapping[str, Fit]) -> str:
     reasons = [f"  {reason}" for reason in result["why"].split("; ")]
     lines += ["", f"chosen: {result['chosen'] or 'none'}", *reasons]
     forecast = [f for f in result["forecast"] if f["X"] is not None]
-    last = max(f.N.max() for f in fits.values())
     later = [p for p in result["held_out"] if p["value"] is not None]
-    lines += ["", "forecast, with intervals of other systems"] if forecast or later else []
+    lines += ["", "at other loads"] if forecast or later else []
     for f in forecast:
         time = {"low": f["R_low"], "high": f["R_high"]}
         R = "" if f["R"] is None else f"  R {f['R']:.4g}  {_span(time)}"
-        law = "" if f["law"] is None else f"  {result['chosen']}: {f['law']:.5g}"
-        law = f"  by {result['chosen']}" if f["N"] <= last else law
-        lines.append(f"  at {f['N']:<6g}{f['X']:>11.5g}  {_span(f)}{R}{law}")
-    lines += [_held_out(p) for p in later]
+        beside = "" if f["law"] is None else f"; {result['chosen']} says {f['law']:.5g}"
+        by = f"  {f['by']}{beside if f['by'] == 'forecast' else ''}"
+        lines.append(f"  at {f['N']:<6g}{f['X']:>11.5g}  {_span(f)}{R}{by}")
+    lines += [f"{_held_out(p)}, by forecast" for p in later]
     return "\n".join(lines)
 
 

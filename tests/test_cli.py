@@ -630,8 +630,9 @@ def test_the_answer_comes_first(tmp_path):
     (row,) = got["forecast"]
     ends = f"95 % interval: {show([row['low'], row['high']])}"
     assert f"twice the last load, N = 64, X is expected to be {show(row['X'])} ({ends})" in answer
-    assert "X falls by 9.7 % there with each doubling of N, and the forecast takes it" in answer
-    assert f"in the end it falls to {show(58.7 * 58.7 / 65.0)}" in answer and CHECKED in answer
+    assert "Over the last points X fell by 9.7 % with each doubling of N" in answer
+    ends = f"The forecast continues this, and approaches {show(58.7 * 58.7 / 65.0)}."
+    assert ends in answer and CHECKED in answer
     law = got["laws"]["usl"]["estimates"]
     values = {name: law[name]["value"] for name in ("X1", "sigma", "kappa")}
     assert row["law"] == pytest.approx(float(LAWS["usl"](N=64.0, **values)))
@@ -642,7 +643,7 @@ def test_without_a_chosen_law_the_answer_says_so_before_any_number(tmp_path):
     said, got = nummodel("fit", path, "--at", "8").stdout, result("fit", path, "--at", "8")
     assert said.startswith("No law is chosen: too few points")
     assert "The highest X measured is 33, at N = 4." in " ".join(said.split())
-    assert got["chosen"] is None and "\nforecast, with intervals" in said
+    assert got["chosen"] is None and "\nat other loads\n" in said
     roof = {n: 10 * min(n, 16 - n) for n in range(1, 16)}
     path = write(
         tmp_path, "N,X\n" + "".join(f"{n},{X}\n{n},{X * 1.001}\n" for n, X in roof.items())
@@ -653,7 +654,8 @@ def test_without_a_chosen_law_the_answer_says_so_before_any_number(tmp_path):
     two = write(tmp_path, "N,X\n1,10\n2,19\n")
     said, got = nummodel("fit", two, "--at", "8").stdout, result("fit", two, "--at", "8")
     assert "No forecast: a forecast needs three different loads" in " ".join(said.split())
-    assert set(got["forecast"][0].values()) == {8.0, None} and "\nforecast" not in said
+    assert set(got["forecast"][0].values()) == {8.0, None, "forecast"}
+    assert "\nat other loads" not in said
 
 
 def test_up_to_the_last_load_forecasts_are_those_of_the_law_and_of_littles_law(tmp_path):
@@ -682,7 +684,7 @@ def test_beyond_the_last_load_forecasts_are_those_of_the_points(tmp_path):
     """Whatever the law: as `fits.forecast` says them, with a think time that R tells."""
     path = write(tmp_path, "N,X,R\n1,10,0.1\n2,19,0.105\n4,33,0.121\n8,52,0.154\n")
     options = ("--at", "4,16,32", "--level", "0.8")
-    first, *beyond = result("fit", path, *options)["forecast"]
+    first, *beyond = result("fit", path, *options, "--law", "usl")["forecast"]
     assert first["X"] == pytest.approx(first["law"])
     columns = {"N": [1, 2, 4, 8], "X": [10, 19, 33, 52], "R": [0.1, 0.105, 0.121, 0.154]}
     expected = forecast(columns, [16, 32], 0.8).to_dict("records")
@@ -697,13 +699,14 @@ def test_beyond_the_last_load_forecasts_are_those_of_the_points(tmp_path):
 def test_a_target_says_up_to_which_load_and_how_likely(tmp_path):
     path = write(tmp_path, "N,X,R\n1,10,0.1\n2,19,0.105\n4,33,0.121\n8,52,0.154\n")
     columns = {"N": [1, 2, 4, 8], "X": [10, 19, 33, 52], "R": [0.1, 0.105, 0.121, 0.154]}
-    got = result("fit", path, "--target", "R=0.3", "--at", "4,16")["target"]
+    law = ("--law", "amdahl")
+    got = result("fit", path, *law, "--target", "R=0.3", "--at", "4,16")["target"]
     load, low, high = largest_load(columns, 0.3)
     assert [got["load"], got["low"], got["high"]] == pytest.approx([load, low, high])
     assert got["chances"] == [{"N": 16.0, "chance": pytest.approx(chance(columns, [16], R=0.3)[0])}]
-    said = " ".join(nummodel("fit", path, "--target", "R=0.3").stdout.split())
+    said = " ".join(nummodel("fit", path, *law, "--target", "R=0.3").stdout.split())
     assert f"response time of 0.3 or less is expected up to N = {show(load)} (95 % in" in said
-    got = result("fit", path, "--target", "X=60")["target"]
+    got = result("fit", path, *law, "--target", "X=60")["target"]
     found = smallest_load(columns, 60)
     ends = [np.inf if got[end] is None else got[end] for end in ("load", "low", "high")]
     assert ends == pytest.approx(found)
@@ -714,11 +717,15 @@ def test_a_target_says_up_to_which_load_and_how_likely(tmp_path):
 @pytest.mark.parametrize(
     ("wanted", "load", "said"),
     [
-        ("X=30", 4, "X of 30 or more was measured at N = 4, and not at N = 2."),
-        ("X=9", 1, "X of 9 or more was measured at N = 1."),
+        ("X=30", 4, "X of 30 or more was measured from N = 4 on."),
+        ("X=9", 1, "X of 9 or more was measured from N = 1 on."),
         ("X=9000", None, "X of 9000 or more is not expected up to 16 times the last load."),
-        ("R=0.11", 2, "less was kept up to N = 2, and exceeded at N = 4, with 0.121."),
-        ("R=0.01", None, "A mean response time of 0.01 or less was exceeded at N = 1 already."),
+        ("R=0.11", 2, "or less was kept at N = 2, and exceeded at N = 4 and from there on."),
+        (
+            "R=0.01",
+            None,
+            "time of 0.01 or less was exceeded at all measured loads.",
+        ),
         ("R=9000", None, "of 9000 or less is expected up to 16 times the last load and more"),
     ],
 )
@@ -729,11 +736,26 @@ def test_a_target_is_answered_by_measurements_where_they_can(tmp_path, wanted, l
     assert said in " ".join(nummodel(*options).stdout.split())
 
 
-def test_a_response_time_that_is_not_known_is_no_target(tmp_path):
-    done = nummodel("fit", write(tmp_path, GOOD), "--target", "R=1")
-    assert done.returncode == 2 and "expected a column R, or a think time" in done.stderr
-    done = nummodel("fit", write(tmp_path, "N,X\n1,10\n2,19\n"), "--target", "X=30")
-    assert done.returncode == 2 and "--target: a forecast needs three different" in done.stderr
+def test_a_target_that_is_met_and_missed_again_says_so(tmp_path):
+    path = write(tmp_path, "N,X,R\n1,3,0.3\n2,19,0.105\n4,33,0.121\n8,52,0.154\n16,40,0.4\n")
+    told = nummodel("fit", path, "--law", "amdahl", "--target", "X=45").stdout
+    said = " ".join(told.split())
+    assert "X of 45 or more was measured at N = 8, but not at N = 16." in said
+    got = result("fit", path, "--law", "amdahl", "--target", "R=0.2")["target"]
+    assert got["load"] == 8 and "kept at N = 8, and exceeded at N = 16 and from" in got["said"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "wanted", "said"),
+    [
+        (GOOD, "R=1", "cannot be forecast: response times are not known, expected a column R"),
+        ("N,X\n1,10\n2,19\n", "X=30", "cannot be forecast: a forecast needs three different"),
+        ("N,X\n1,10\n2,19\n", "X=15", "X of 15 or more was measured from N = 2 on."),
+    ],
+)
+def test_a_target_without_a_forecast_says_why(tmp_path, rows, wanted, said):
+    done = nummodel("fit", write(tmp_path, rows), "--target", wanted)
+    assert done.returncode == 0 and said in " ".join(done.stdout.split())
 
 
 def test_a_think_time_in_another_unit_is_told_and_not_used(tmp_path):
@@ -748,13 +770,15 @@ def test_the_smaller_of_two_slopes_is_told(tmp_path):
     X = [100, 180, 300, 310, 260, 200, 260]
     rows = "".join(f"{2**i},{x}\n" for i, x in enumerate(X))
     said = " ".join(nummodel("fit", write(tmp_path, "N,X\n" + rows)).stdout.split())
-    assert "X rises by 30 % there with each doubling of N, after it fell by 23 %, the sm" in said
+    assert "Over the last points X rose by 30 % with each doubling of N." in said
+    assert "Over those before, it fell by 23 %. The forecast continues the smaller change" in said
 
 
 def test_a_rise_in_proportion_is_told_in_words(tmp_path):
     rows = "".join(f"{n},{50 * n}\n" for n in (1, 2, 4, 8, 16))
     said = " ".join(nummodel("fit", write(tmp_path, "N,X\n" + rows)).stdout.split())
-    assert "X rises by 100 % there with each doubling" in said and "e+" not in said
+    assert "X rose by 100 % with each doubling" in said and "e+" not in said
+    assert "The forecast continues this, and shows no end of the rise yet." in said
 
 
 def test_rows_held_out_are_compared_with_the_forecast_too(tmp_path):
@@ -773,7 +797,7 @@ def test_rows_held_out_are_compared_with_the_forecast_too(tmp_path):
     ("options", "warning"),
     [
         (("--at", "513"), "forecasts beyond 16 times the last load were not checked"),
-        (("--at", "64", "--level", "0.99"), "checked up to a level of 0.95"),
+        (("--level", "0.99"), "checked up to a level of 0.95"),
     ],
 )
 def test_forecasts_that_nobody_checked_are_told(tmp_path, options, warning):

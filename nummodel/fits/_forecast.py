@@ -7,7 +7,7 @@ database servers. `benchmarks/forecast.py` computes `SPREAD` from these curves, 
 source out in turn to see how well that works. The other constants are round numbers set by hand.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 #: How sharply the middle bends: N / (1 + (N/b)^q)^(1/q), with two straight lines for large q.
 BEND = 3.0
+#: The steepest slope that goes on: a little less than in proportion to N.
+STEEPEST = 0.999
 #: What is left of a fall with each doubling of the load.
 FALLING = 0.5
 #: The shares of errors that lie below the quantiles in `SPREAD`. The middle is taken for the
@@ -31,12 +33,12 @@ SHARES = (0.025, 0.05, 0.1, 0.25, 0.75, 0.9, 0.95, 0.975)
 #: For each share, what the error of ln X is at one doubling: a constant, and its slopes by the
 #: quantities of `Trend.traits`.
 SPREAD = (
-    (-0.762, 0.429, -0.343, 0.217, -2.060),
-    (-0.248, -0.081, -0.544, -0.138, -1.717),
+    (-0.768, 0.434, -0.345, 0.225, -2.060),
+    (-0.248, -0.081, -0.544, -0.138, -1.726),
     (-0.076, -0.247, -0.477, -0.119, -0.480),
-    (-0.030, -0.153, -0.212, -0.046, -0.033),
+    (-0.030, -0.153, -0.212, -0.046, -0.023),
     (-0.010, 0.274, 0.230, 0.044, -1.026),
-    (0.004, 0.506, 0.230, 0.180, -1.428),
+    (0.004, 0.506, 0.230, 0.182, -1.430),
     (0.011, 0.616, 0.458, 0.484, -1.582),
     (0.094, 0.652, 0.396, 0.538, -1.755),
 )
@@ -62,7 +64,8 @@ CHANCES = np.concatenate([[1e-4, 1e-3], np.linspace(0.005, 0.995, 199), [0.999, 
 class Trend(NamedTuple):
     """How the last points rise: the last load N and throughput X (the geometric mean of its
     measurements), the slope of ln X by ln N there and the slope before, the highest X for each N so
-    far, and the most that X can be, if that is known.
+    far, and what X would be if the processors were full, and each transaction needed as much of
+    them as at the last load (infinite, if that is not known).
     """
 
     N: float
@@ -70,13 +73,13 @@ class Trend(NamedTuple):
     slope: float
     before: float
     each: float
-    most: float = np.inf
+    room: float = np.inf
 
     @property
     def taken(self) -> float:
         """The slope that goes on: the smaller one of the last two, or a fall."""
         s, before = np.clip([self.slope, self.before], -1.0, 1.1)
-        return float(min(s, before, 1.0) if s > 0 else s)
+        return float(min(s, before, STEEPEST) if s > 0 else s)
 
     @property
     def traits(self) -> np.ndarray:
@@ -92,17 +95,17 @@ class Trend(NamedTuple):
         if s <= 0:
             left = (1 - FALLING ** (ahead / np.log(2))) / (1 - FALLING)
             return np.log(self.X) + s * FALLING * np.log(2) * left
-        c = 1 / np.clip(s, 1e-3, 0.999) - 1  # (N/b)^q at the last load
+        c = 1 / max(s, 1e-3) - 1  # (N/b)^q at the last load
         bent = np.log((1 + c * np.exp(BEND * ahead)) / (1 + c)) / BEND
         return np.log(self.X) + ahead - bent
 
     @property
     def end(self) -> float:
-        """X in the end, as N grows for ever: the ceiling of a rise, and the floor of a fall."""
+        """X in the end, as N grows for ever: the ceiling of a rise, or the floor of a fall."""
         s = self.taken
         if s <= 0:
             return float(self.X * 2 ** (s * FALLING / (1 - FALLING)))
-        return float(self.X * (1 - min(s, 0.999)) ** (-1 / BEND))
+        return float(min(self.X * (1 - s) ** (-1 / BEND), self.room))
 
     def spread(self, shares: np.ndarray, constants: Any = SPREAD) -> np.ndarray:
         """What is added to the middle at one doubling, for each share. Between the `SHARES`, and
@@ -118,15 +121,22 @@ class Trend(NamedTuple):
         return np.interp(z, known, np.sort(offs)) * beyond
 
     def quantiles(self, N: np.ndarray, shares: np.ndarray, constants: Any = SPREAD) -> np.ndarray:
-        """The quantiles of ln X: a row for each load, a column for each share. X cannot be
-        more than a bound, so the part of the distribution above this bound is removed, and the
-        shares refer to the part that is left.
+        """The quantiles of ln X: a row for each load, a column for each share. X is not expected to
+        be more in proportion to N than it was, nor more than processors have room for. Above the
+        middle, the part of the distribution beyond these bounds is removed, and for `SPARE` more,
+        as utilisations have errors; below the middle, nothing changes.
         """
-        middle, root = self.middle(N), distance(np.log2(N / self.N))
-        room = (np.log(np.minimum(self.each * N, self.most)) - middle) / root
+        root, line, shares = (
+            distance(np.log2(N / self.N)),
+            np.log(self.each * N),
+            np.asarray(shares),
+        )
+        middle = np.minimum(np.minimum(self.middle(N), line), np.log(self.room))
+        room = (np.minimum(line, np.log(self.room * (1 + SPARE))) - middle) / root
         left = np.interp(room, self.spread(CHANCES, constants), CHANCES, right=1.0)
-        offs = self.spread(np.clip(np.outer(left, shares), 1e-300, 1 - 1e-16), constants)
-        return middle[:, None] + root[:, None] * offs
+        above = 0.5 + (shares - 0.5) * (2 * np.maximum(left, 0.5)[:, None] - 1)
+        taken = np.clip(np.where(shares > 0.5, above, shares), 1e-300, 1 - 1e-16)
+        return middle[:, None] + root[:, None] * self.spread(taken, constants)
 
 
 def distance(doublings: np.ndarray) -> np.ndarray:
@@ -155,12 +165,12 @@ def trend(N: np.ndarray, X: np.ndarray, U: np.ndarray | None = None) -> Trend:
     if first:
         earlier = _back(logs, first)
         before = _slope(logs[earlier : first + 1], x[earlier : first + 1])
-    each, most = float(np.exp(np.max(x - logs))), np.inf
+    each, room = float(np.exp(np.max(x - logs))), np.inf
     if U is not None:
         busy = U[(loads[-1] == N) & np.isfinite(U)]
-        most = np.exp(x[-1]) * (1 + SPARE) / max(busy.mean(), 1e-9) if len(busy) else np.inf
-        most = max(most, np.exp(x.max()))
-    return Trend(float(loads[-1]), float(np.exp(x[-1])), slope, before, each, float(most))
+        room = np.exp(x[-1]) / max(busy.mean(), 1e-9) if len(busy) else np.inf
+        room = max(room, np.exp(x.max()))
+    return Trend(float(loads[-1]), float(np.exp(x[-1])), slope, before, each, float(room))
 
 
 def _back(logs: np.ndarray, last: int) -> int:
@@ -305,28 +315,18 @@ def largest_load(
     times the last one is told as infinite. Raises as `forecast` does, and InputError for response
     times that are not known, and for an R that is exceeded at the last load already.
     """
-    from scipy.optimize import brentq
-
     quantile(level, 1)  # raises ValueError for a level that makes no sense
     seen = outlook(data, **known)
-    N = seen.trend.N * np.geomspace(1 + 1e-9, FAR, 200)
-    last = float(seen.responses(N[:1], np.array([0.5]))[0, 0])
-    if not last <= R < np.inf:
-        told = f"R = N/X - Z is {show(last)} at the last load, {show(seen.trend.N)}"
+    first = float(seen.responses(np.array([seen.trend.N]), np.array([0.5]))[0, 0])
+    if not first <= R < np.inf:
+        told = f"R = N/X - Z is {show(first)} at the last load, {show(seen.trend.N)}"
         raise InputError(f"no load beyond the measurements: {told}, expected a larger R than this")
 
+    def over(N: np.ndarray, share: float) -> np.ndarray:
+        return seen.responses(N, np.array([share]))[:, 0] - R
+
     def load(share: float) -> float:
-        """The last load at which this quantile of the response time equals R."""
-
-        def over(logs: float) -> float:
-            return float(seen.responses(np.exp([logs]), np.array([share]))[0, 0]) - R
-
-        met = np.flatnonzero(seen.responses(N, np.array([share]))[:, 0] < R)
-        if not len(met):
-            return seen.trend.N
-        if met[-1] == len(N) - 1:
-            return np.inf
-        return float(np.exp(brentq(over, *np.log(N[met[-1] : met[-1] + 2]), xtol=1e-12)))
+        return _changes(lambda N: over(N, share), seen.trend.N, last=True)
 
     return load(0.5), load((1 + level) / 2), load((1 - level) / 2)
 
@@ -341,29 +341,37 @@ def smallest_load(
     than `FAR` times the last one is told as infinite. Raises as `forecast` does, and InputError for
     an X that the last load has already.
     """
-    from scipy.optimize import brentq
-
     quantile(level, 1)  # raises ValueError for a level that makes no sense
     seen = outlook(data, **known)
     if not seen.trend.X < X < np.inf:
         told = f"X is {show(seen.trend.X)} at the last load, {show(seen.trend.N)}"
         raise InputError(f"no load beyond the measurements: {told}, expected a larger X than this")
-    N = seen.trend.N * np.geomspace(1 + 1e-9, FAR, 200)
+
+    def over(N: np.ndarray, share: float) -> np.ndarray:
+        return seen.throughputs(N, np.array([share]))[:, 0] - X
 
     def load(share: float) -> float:
-        """The first load at which this quantile of the throughput equals X."""
-
-        def over(logs: float) -> float:
-            return float(seen.throughputs(np.exp([logs]), np.array([share]))[0, 0]) - X
-
-        met = np.flatnonzero(seen.throughputs(N, np.array([share]))[:, 0] >= X)
-        if not len(met):
-            return np.inf
-        if met[0] == 0:
-            return seen.trend.N
-        return float(np.exp(brentq(over, *np.log(N[met[0] - 1 : met[0] + 1]), xtol=1e-12)))
+        return _changes(lambda N: over(N, share), seen.trend.N, last=False)
 
     return load(0.5), load((1 + level) / 2), load((1 - level) / 2)
+
+
+def _changes(over: Callable[[np.ndarray], np.ndarray], start: float, last: bool) -> float:
+    """The load at which a function gets positive, for the first or for the last time: `start`, if
+    it is so from there on, and infinite, if it is not so up to `FAR` times this load.
+    """
+    from scipy.optimize import brentq
+
+    N = start * np.geomspace(1 + 1e-9, FAR, 200)
+    positive = over(N) > 0
+    if last:  # from the end backwards, what is not positive
+        found = len(N) - int(np.argmin(positive[::-1])) if not positive.all() else 0
+    else:
+        found = int(np.argmax(positive)) if positive.any() else len(N)
+    if found in (0, len(N)):
+        return start if found == 0 else np.inf
+    ends = np.log(N[found - 1 : found + 1])
+    return float(np.exp(brentq(lambda at: float(over(np.exp([at]))[0]), *ends, xtol=1e-12)))
 
 
 def _beyond(data, at, known) -> tuple[np.ndarray, Outlook]:
