@@ -75,15 +75,16 @@ def missed(fit: Fit, lack: LackOfFit) -> str:
     return f"misses the points by {100 * off:.2g} % (p = {lack.p:.2g}, {lack.how})"
 
 
-def cautions(fit: Fit, run: Any = None) -> list[str]:
+def cautions(fit: Fit, run: Any = None, x: str = "", y: str = "") -> list[str]:
     """Sentences about what may make the intervals of a fit wrong: a law that misses the points, a
     point far from the others, errors that grow otherwise than the weights say, and runs.
 
     `run` says of which run each point is. Without it, points that repeat the first loads in the
-    same order are taken to be runs.
+    same order are taken to be runs. `x` and `y` are what to call load and result.
     """
     fit = fit.whole
-    load, sentences = fit.law.quantities[0], []
+    x, y = x or fit.law.quantities[0], y or fit.law.result
+    sentences = []
     lack = lack_of_fit(fit)
     if lack and lack.p < WRONG:
         sentences.append(f"the law {missed(fit, lack)}")
@@ -91,20 +92,20 @@ def cautions(fit: Fit, run: Any = None) -> list[str]:
     unsure = fit.lead < CLOSE and _scattered(fit)
     if unsure:
         sentences.append(
-            f"these points hardly tell how errors grow with {fit.law.result}: {fit.weights} "
+            f"these points hardly tell how errors grow with {y}: {fit.weights} "
             f"weights are {show(float(np.exp(fit.lead)))} times as likely as {other} weights, so "
             "compare the intervals by both"
         )
     p, fault = errors(fit, run)
     if p < ODD and fault == "weights" and not unsure:
         sentences.append(
-            f"errors grow {more} with {fit.law.result} than {fit.weights} weights say, so that "
+            f"errors grow {more} with {y} than {fit.weights} weights say, so that "
             f"intervals of laws are wrong: try --weights {other} (in a report: -p weights={other})"
         )
     if p < ODD and fault == "outlier":
         far = show(float(fit.N[np.argmax(_studentised(fit, _signed(fit)))]))
         sentences.append(
-            f"the point at {load} = {far} is farther from the curve than chance explains: "
+            f"the point at {x} = {far} is farther from the curve than chance explains: "
             "check how it was measured"
         )
     if p < ODD and fault == "runs":

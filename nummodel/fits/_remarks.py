@@ -64,6 +64,12 @@ def answer(fit: Fit, x: str = "", y: str = "", level: float = 0.95) -> str:
             f"where the curve reaches {show(peak[1])}{between('X_max')}."
         )
     highest = float(at_load.max())
+    if fit.X_max * ABOVE < highest:
+        where = show(float(fit.N[np.argmax(fit.X)]))
+        return (
+            f"The highest {y} measured is {show(highest)}, at {x} = {where}, far above the ceiling "
+            f"of the fitted law, {show(fit.X_max)}{between('X_max')}: the law does not hold there."
+        )
     if ABOVE * highest < fit.X_max < np.inf:
         return (
             f"No limit was measured: the highest {y} is {show(highest)}. The fitted law has a "

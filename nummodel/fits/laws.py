@@ -121,19 +121,21 @@ def _falls(fit: Fit) -> bool:
     return len(last) == FALLING and bool((np.diff(last) < 0).all())
 
 
-def cautions(fits: Mapping[str, Fit], chosen: str | None, run: Any = None) -> list[str]:
+def cautions(
+    fits: Mapping[str, Fit], chosen: str | None, run: Any = None, x: str = "", y: str = ""
+) -> list[str]:
     """What speaks against the weights or the law that was chosen, or why none was. `run` says of
-    which run each point is, where that is known.
+    which run each point is, where that is known; `x` and `y` are what to call load and result.
     """
     if not chosen:
         return [f"no law could be chosen: {choose(fits)[1]}"]
     if chosen == CLOSED:
         other = rival(fits[CLOSED])  # type: ignore[arg-type]
-        found = [*_adequacy.cautions(fits[CLOSED].whole), *_lower(fits[CLOSED])]
+        found = [*_adequacy.cautions(fits[CLOSED].whole, x=x), *_lower(fits[CLOSED])]
         return [*found, other] if other else found
     return [
         *_too_few_points(chosen, fits),
-        *_adequacy.cautions(fits[chosen], run),
+        *_adequacy.cautions(fits[chosen], run, x, y),
         *_against(chosen, fits),
     ]
 

@@ -914,3 +914,16 @@ def test_of_many_minima_the_interval_holds_the_first_and_the_last():
     inside = [k * np.pi for k in range(4)]
     assert low < inside[0] + 0.01 and high > inside[-1] - 0.01
     assert low > inside[0] - 0.1 and high < inside[-1] + 0.1
+
+
+def test_a_ceiling_is_held_against_the_highest_measurement():
+    """Far above all measurements, none was measured; far below, the law does not hold there."""
+    N = np.array([1.0, 2, 4, 8, 16, 32])
+    rising = fit(LAWS["amdahl"], {"N": N, "X": 10 * N / (1 + 0.001 * (N - 1))}, "log")
+    assert rising.X_max == pytest.approx(10_000)
+    assert answer(rising).startswith(
+        "No limit was measured: the highest X is 310.4. The fitted law"
+    )
+    first = fit(LAWS["amdahl"], {"N": N, "X": [200, 21, 22, 21, 22, 21.5]}, "absolute")
+    told = "The highest X measured is 200, at N = 1, far above the ceiling of the fitted law, "
+    assert first.X_max < 100 and answer(first).startswith(told)
