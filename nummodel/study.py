@@ -109,14 +109,12 @@ class Study:
         refused = [f"{sentence[:1].upper()}{sentence[1:]}." for sentence in self.cautions]
         return "\n".join([" ".join([f"{why}. {highest}.", *refused]), *ahead])
 
-    @property
-    def _named(self) -> tuple[Any, str, str]:
-        return self.used.run, self.used.x, self.used.y
-
     @cached_property
     def cautions(self) -> list[str]:
         """What speaks against the chosen law, its weights or its intervals."""
-        found = laws.cautions(self.fits, self.chosen, *self._named) if self.chosen else []
+        found, (_, _, _, x, y, _, run, _) = [], self.used
+        if self.chosen:
+            found = laws.cautions(self.fits, self.chosen, run, x, y)
         if laws.CLOSED in self.refused:
             found.append(f"a closed system was not fitted: {self.refused[laws.CLOSED]}")
         return [*found, *self._too_high()]
