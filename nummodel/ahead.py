@@ -85,32 +85,33 @@ class Ahead:
             return f"No forecast: {self._seen[1]}."
         trend, x, y = self._seen[0].trend, self.x, self.y
         (then,) = self.rows([2 * self.last])
-        more = then.X / trend.X - 1
-        change = f"{_percent(more)} {'above' if more > 0 else 'below'}"
-        if abs(more) < SAME:
-            change = "about the same as"
+        likely, *ends = (end / trend.X - 1 for end in (then.X, then.low, then.high))
         said = [
             f"At twice the last load, {x} = {show(then.N)}, {y} is expected to be {show(then.X)} "
-            f"({self._interval(then.low, then.high)}), {change} {show(trend.X)} at the last load"
+            f"({self._interval(then.low, then.high)})",
+            f"That is {_more(likely)} {'than' if abs(likely) >= SAME else 'as'} the "
+            f"{show(trend.X)} at the last load, but anything from {_more(ends[0])} to "
+            f"{_more(ends[1])} lies in the interval",
         ]
         if not np.isnan(then.R):
-            said[0] += f", and the mean response time {show(then.R)} "
-            said[0] += f"({show([then.R_low, then.R_high])})"
+            between = self._interval(then.R_low, then.R_high)
+            said.append(f"The mean response time is expected to be {show(then.R)} ({between})")
         if self.fit:
-            said.append(
-                f"The fitted law says {show(then.law)} there; the forecast does not follow it"
-            )
-        each = f"with each doubling of {x}"
-        said.append(f"Over the last points {y} {_changes(trend.slope)} {each}")
-        if trend.taken < min(trend.slope, STEEPEST):
-            said.append(f"Over those before, it {_changes(trend.before)}")
-        goes = "this" if trend.taken >= min(trend.slope, STEEPEST) else "the smaller change"
-        ends = f"and approaches {show(trend.end)}"
-        if abs(trend.taken) < SAME:
-            ends = f"and stays at {show(trend.X)}"
+            there = f"The fitted law would be at {show(then.law)} there"
+            said.append(f"{there}, but no point tests it there, so the forecast does not follow it")
+        steps = f"{x} = {show(trend.since)} to {show(trend.N)}"
+        said.append(f"From {steps}, {y} {_changes(trend.slope)} with each doubling")
+        smaller = trend.taken < min(trend.slope, STEEPEST)
+        if smaller:
+            said.append(f"Before that, it {_changes(trend.before)}")
+        change = "this rise" if trend.taken > 0 else "this fall"
+        change = "the smaller change" if smaller else change
+        goes = f"{change} fades, towards {show(float(f'{trend.end:.3g}'))}"
+        if abs(2**trend.taken - 1) < SAME:
+            goes = "it stays so"
         elif trend.end > NO_END * trend.X:
-            ends = "and shows no end of the rise yet"
-        said.append(f"The forecast continues {goes}, {ends}")
+            goes = f"{change} goes on nearly as it is"
+        said.append(f"The forecast assumes that {goes}")
         if max(trend.X, self.columns["X"].max()) < trend.room < trend.each * then.N:
             room = show(trend.room)
             said.append(f"If a transaction needs as much as now, processors allow about {room}")
@@ -236,6 +237,13 @@ class Ahead:
         if not each:
             return said
         return f"{said} By the forecast, the probability of {what} is {', '.join(each)}."
+
+
+def _more(share: float) -> str:
+    """By how much something is more or less."""
+    if abs(share) < SAME:
+        return "about as much"
+    return f"{_percent(share)} {'more' if share > 0 else 'less'}"
 
 
 def _percent(share: float) -> str:

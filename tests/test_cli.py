@@ -630,8 +630,10 @@ def test_the_answer_comes_first(tmp_path):
     (row,) = got["forecast"]
     ends = f"95 % interval: {show([row['low'], row['high']])}"
     assert f"twice the last load, N = 64, X is expected to be {show(row['X'])} ({ends})" in answer
-    assert "Over the last points X fell by 9.7 % with each doubling of N" in answer
-    ends = f"The forecast continues this, and approaches {show(58.7 * 58.7 / 65.0)}."
+    less, more = (f"{100 * abs(row[end] / 58.7 - 1):.0f} %" for end in ("low", "high"))
+    assert f"the 58.7 at the last load, but anything from {less} less to {more} more lies" in answer
+    assert "From N = 16 to 32, X fell by 9.7 % with each doubling" in answer
+    ends = f"The forecast assumes that this fall fades, towards {58.7 * 58.7 / 65.0:.3g}."
     assert ends in answer and CHECKED in answer
     law = got["laws"]["usl"]["estimates"]
     values = {name: law[name]["value"] for name in ("X1", "sigma", "kappa")}
@@ -770,15 +772,15 @@ def test_the_smaller_of_two_slopes_is_told(tmp_path):
     X = [100, 180, 300, 310, 260, 200, 260]
     rows = "".join(f"{2**i},{x}\n" for i, x in enumerate(X))
     said = " ".join(nummodel("fit", write(tmp_path, "N,X\n" + rows)).stdout.split())
-    assert "Over the last points X rose by 30 % with each doubling of N." in said
-    assert "Over those before, it fell by 23 %. The forecast continues the smaller change" in said
+    assert "From N = 32 to 64, X rose by 30 % with each doubling. Before that, it fell by" in said
+    assert "The forecast assumes that the smaller change fades, towards" in said
 
 
 def test_a_rise_in_proportion_is_told_in_words(tmp_path):
     rows = "".join(f"{n},{50 * n}\n" for n in (1, 2, 4, 8, 16))
     said = " ".join(nummodel("fit", write(tmp_path, "N,X\n" + rows)).stdout.split())
     assert "X rose by 100 % with each doubling" in said and "e+" not in said
-    assert "The forecast continues this, and shows no end of the rise yet." in said
+    assert "The forecast assumes that this rise goes on nearly as it is." in said
 
 
 def test_rows_held_out_are_compared_with_the_forecast_too(tmp_path):

@@ -63,7 +63,8 @@ CHANCES = np.concatenate([[1e-4, 1e-3], np.linspace(0.005, 0.995, 199), [0.999, 
 
 class Trend(NamedTuple):
     """How the last points rise: the last load N and throughput X (the geometric mean of its
-    measurements), the slope of ln X by ln N there and the slope before, the highest X for each N so
+    measurements), the slope of ln X by ln N there, the load `since` which it was found, and the
+    slope before, the highest X for each N so
     far, and what X would be if the processors were full, and each transaction needed as much of
     them as at the last load (infinite, if that is not known).
     """
@@ -71,6 +72,7 @@ class Trend(NamedTuple):
     N: float
     X: float
     slope: float
+    since: float
     before: float
     each: float
     room: float = np.inf
@@ -170,7 +172,8 @@ def trend(N: np.ndarray, X: np.ndarray, U: np.ndarray | None = None) -> Trend:
         busy = U[(loads[-1] == N) & np.isfinite(U)]
         room = np.exp(x[-1]) / max(busy.mean(), 1e-9) if len(busy) else np.inf
         room = max(room, np.exp(x.max()))
-    return Trend(float(loads[-1]), float(np.exp(x[-1])), slope, before, each, float(room))
+    last, since = float(loads[-1]), float(loads[first])
+    return Trend(last, float(np.exp(x[-1])), slope, since, before, each, float(room))
 
 
 def _back(logs: np.ndarray, last: int) -> int:

@@ -72,14 +72,14 @@ def answer(fit: Fit, x: str = "", y: str = "", level: float = 0.95) -> str:
         )
     if ABOVE * highest < fit.X_max < np.inf:
         return (
-            f"No limit was measured: the highest {y} is {show(highest)}. The fitted law has a "
-            f"ceiling of {show(fit.X_max)}{between('X_max')}, far above all measurements."
+            f"The highest {y} measured is {show(highest)}, and no limit was seen. The fitted law "
+            f"has a ceiling of {show(fit.X_max)}{between('X_max')}, far above all measurements."
         )
     if np.isfinite(fit.X_max):
-        return f"{y} has no peak, but a ceiling of {show(fit.X_max)}{between('X_max')}."
+        return f"The fitted law has no peak, but a ceiling of {show(fit.X_max)}{between('X_max')}."
     if np.isnan(fit.X_max):
         return f"{y} still rises as far as it was computed: whether it has a ceiling is not known."
-    return f"{y} has neither peak nor ceiling in these measurements."
+    return f"The fitted law has neither peak nor ceiling: {y} rises as far as it was measured."
 
 
 def advice(fit: Fit, x: str = "N", level: float = 0.95) -> str:
@@ -87,10 +87,11 @@ def advice(fit: Fit, x: str = "N", level: float = 0.95) -> str:
     found = next_load(fit, level)
     if not found:
         return ""
-    what = "peak's load" if found.what == "N_opt" else f"curve at {x} = {show(2 * fit.N.max())}"
+    of = f"its curve at {x} = {show(2 * fit.N.max())}"
+    of = "the peak's load" if found.what == "N_opt" else of
     return (
-        f"One more measurement would narrow the law's interval of the {what} most at "
-        f"{x} = {show(found.N)}: by about {100 * found.narrower:.0f} %."
+        f"A further measurement would help the fitted law most at {x} = {show(found.N)}: the "
+        f"interval of {of} would be about {100 * found.narrower:.0f} % narrower."
     )
 
 

@@ -671,7 +671,9 @@ def test_what_algebra_does_not_find_has_no_interval(monkeypatch):
     rising = fit(to_a_power, {"N": N7, "X": 100 * N7**0.7 * noise}, "log")
     with pytest.raises(ValueError, match="algebra finds no ceiling of to_a_power"):
         rising.interval("X_max")
-    assert answer(rising) == "X has neither peak nor ceiling in these measurements."
+    assert answer(rising) == (
+        "The fitted law has neither peak nor ceiling: X rises as far as it was measured."
+    )
 
 
 @pytest.mark.parametrize("last", [0.98, 1.0, 1.02])
@@ -922,7 +924,7 @@ def test_a_ceiling_is_held_against_the_highest_measurement():
     rising = fit(LAWS["amdahl"], {"N": N, "X": 10 * N / (1 + 0.001 * (N - 1))}, "log")
     assert rising.X_max == pytest.approx(10_000)
     assert answer(rising).startswith(
-        "No limit was measured: the highest X is 310.4. The fitted law"
+        "The highest X measured is 310.4, and no limit was seen. The fitted law"
     )
     first = fit(LAWS["amdahl"], {"N": N, "X": [200, 21, 22, 21, 22, 21.5]}, "absolute")
     told = "The highest X measured is 200, at N = 1, far above the ceiling of the fitted law, "
