@@ -325,13 +325,7 @@ def largest_load(
         told = f"R = N/X - Z is {show(first)} at the last load, {show(seen.trend.N)}"
         raise InputError(f"no load beyond the measurements: {told}, expected a larger R than this")
 
-    def over(N: np.ndarray, share: float) -> np.ndarray:
-        return seen.responses(N, np.array([share]))[:, 0] - R
-
-    def load(share: float) -> float:
-        return _changes(lambda N: over(N, share), seen.trend.N, last=True)
-
-    return load(0.5), load((1 + level) / 2), load((1 - level) / 2)
+    return _passed(seen.responses, R, seen.trend.N, level, last=True)
 
 
 def smallest_load(
@@ -350,31 +344,35 @@ def smallest_load(
         told = f"X is {show(seen.trend.X)} at the last load, {show(seen.trend.N)}"
         raise InputError(f"no load beyond the measurements: {told}, expected a larger X than this")
 
-    def over(N: np.ndarray, share: float) -> np.ndarray:
-        return seen.throughputs(N, np.array([share]))[:, 0] - X
-
-    def load(share: float) -> float:
-        return _changes(lambda N: over(N, share), seen.trend.N, last=False)
-
-    return load(0.5), load((1 + level) / 2), load((1 - level) / 2)
+    return _passed(seen.throughputs, X, seen.trend.N, level, last=False)
 
 
-def _changes(over: Callable[[np.ndarray], np.ndarray], start: float, last: bool) -> float:
-    """The load at which a function gets positive, for the first or for the last time: `start`, if
-    it is so from there on, and infinite, if it is not so up to `FAR` times this load.
+def _passed(
+    quantiles: Callable, target: float, start: float, level: float, last: bool
+) -> tuple[float, float, float]:
+    """The loads at which the middle, the upper and the lower end pass a target upwards, for the
+    first or for the last time: `start`, if one is above it from there on, and infinite, if it is
+    not so up to `FAR` times this load.
     """
     from scipy.optimize import brentq
 
     N = start * np.geomspace(1 + 1e-9, FAR, 200)
-    positive = over(N) > 0
-    if last:  # from the end backwards, what is not positive
-        found = len(N) - int(np.argmin(positive[::-1])) if not positive.all() else 0
-    else:
-        found = int(np.argmax(positive)) if positive.any() else len(N)
-    if found in (0, len(N)):
-        return start if found == 0 else np.inf
-    ends = np.log(N[found - 1 : found + 1])
-    return float(np.exp(brentq(lambda at: float(over(np.exp([at]))[0]), *ends, xtol=1e-12)))
+
+    def load(share: float) -> float:
+        def over(logs: Any) -> np.ndarray:
+            return quantiles(np.exp(np.atleast_1d(logs)), np.array([share]))[:, 0] - target
+
+        above = over(np.log(N)) > 0
+        if last:  # the first load after the last one that is not above
+            found = len(N) - int(np.argmin(above[::-1])) if not above.all() else 0
+        else:
+            found = int(np.argmax(above)) if above.any() else len(N)
+        if found in (0, len(N)):
+            return start if found == 0 else np.inf
+        ends = np.log(N[found - 1 : found + 1])
+        return float(np.exp(brentq(lambda logs: float(over(logs)[0]), *ends, xtol=1e-12)))
+
+    return load(0.5), load((1 + level) / 2), load((1 - level) / 2)
 
 
 def _beyond(data, at, known) -> tuple[np.ndarray, Outlook]:
