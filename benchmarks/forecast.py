@@ -4,7 +4,7 @@ A curve is cut at a load, and the later loads are forecast from those before. Al
 learns from curves (as how wide an interval has to be) it learns from other sources than the one
 that is forecast. Baselines get intervals from the quantiles of their own
 errors, under the same split. Run by `make forecast`; the figures go to benchmarks/FORECAST.md.
-`--constants` prints `SPREAD` of `nummodel/fits/_forecast.py`, which all curves determine; the other
+`--constants` prints `SPREAD` of `nummodel/fits/_trend.py`, which all curves determine; the other
 constants there were set by hand, and are the same whatever is left out.
 """
 
@@ -29,8 +29,8 @@ from scipy.sparse import csr_matrix, hstack, identity
 from tqdm import tqdm
 
 from nummodel.errors import InputError
-from nummodel.fits import _forecast, fit, forecast, joint
-from nummodel.fits._forecast import SHARES, Trend, distance, trend
+from nummodel.fits import _trend, fit, forecast, joint
+from nummodel.fits._trend import SHARES, Trend, distance, trend
 from nummodel.models import systems
 from nummodel.models.scaling import LAWS
 from nummodel.records import data
@@ -209,7 +209,7 @@ def weights(some: list[Cut]) -> np.ndarray:
 
 
 def calibrate(some: list[Cut], shares=SHARES) -> np.ndarray:
-    """The constants of `_forecast.SPREAD`: the linear quantile regression (Koenker and Bassett
+    """The constants of `_trend.SPREAD`: the linear quantile regression (Koenker and Bassett
     1978) of the errors of the middle, divided by `distance`, by the traits of each trend.
     """
     w, rows = weights(some), [distance(c.ahead) for c in some]
@@ -509,7 +509,7 @@ def of_made() -> list[str]:
 @click.command()
 @click.option("--jobs", default=2, show_default=True)
 @click.option("--output", default=OUTPUT, show_default=True, type=Path)
-@click.option("--constants", is_flag=True, help="Print the constants of _forecast.py, and stop.")
+@click.option("--constants", is_flag=True, help="Print the constants of _trend.py, and stop.")
 def main(jobs: int, output: Path, constants: bool) -> None:
     """Hold forecasts against what was measured later."""
     systems_, databases = many(), servers()
@@ -519,7 +519,7 @@ def main(jobs: int, output: Path, constants: bool) -> None:
         for row in found:
             click.echo(f"    ({', '.join(f'{v:.3f}' for v in row)}),")
         return
-    assert np.allclose(found, _forecast.SPREAD, atol=6e-4), "SPREAD is not what the curves say"
+    assert np.allclose(found, _trend.SPREAD, atol=6e-4), "SPREAD is not what the curves say"
     first = cuts(systems_, sixty)
     at = {load: cuts(databases, partial(at_load, load)) for load in CUTS}
     every = first + [c for some in at.values() for c in some]

@@ -9,7 +9,8 @@ import numpy as np
 from nummodel.errors import InputError
 from nummodel.fits import CHECKED, Fit, chance, largest_load, smallest_load
 from nummodel.fits._closed import Face
-from nummodel.fits._forecast import FAR, STEEPEST, Outlook, outlook
+from nummodel.fits._forecast import FAR, Outlook, outlook
+from nummodel.fits._trend import STEEPEST
 from nummodel.nomenclature import show
 from nummodel.options import Target
 from nummodel.records.columns import Points

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from nummodel.errors import InputError
 from nummodel.fits import chance, forecast, largest_load, smallest_load
-from nummodel.fits._forecast import SPREAD, trend
+from nummodel.fits._trend import SPREAD, trend
 from nummodel.records import data
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
