@@ -92,8 +92,8 @@ class Trend(NamedTuple):
         return float(min(self.X * (1 - s) ** (-1 / BEND), self.room))
 
     def spread(self, shares: np.ndarray, constants: Any = SPREAD) -> np.ndarray:
-        """What is added to the middle for each unit of `distance`, for each share. Between the `SHARES`, and
-        beyond them, quantiles follow those of the normal distribution.
+        """What is added to the middle for each unit of `distance`, for each share. Between the
+        `SHARES`, and beyond them, quantiles follow those of the normal distribution.
         """
         from scipy.special import ndtri
 
