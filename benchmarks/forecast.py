@@ -59,37 +59,45 @@ RUN_EXTRA_P = (
 NOTES = """
 ## What is missed, and what was tried
 
-- Sources left out: the score should be 20 % below that of the best baseline. Errors at the last
-  load are smaller than those of the damped slope, in the median and at the 90th percentile.
-- Servers, versions left out: baselines know the errors of other versions of the same server on the
-  same machine at the same cut and distance. The intervals of this package come from all systems,
-  as those of a user's system have to. They are wider, and so their scores are higher. With the
-  same knowledge as the baselines (`its middle`), the score is 9 % above that of the best one at the
-  cut at 16 threads, and 3, 12 and 4 % below at 32, 64 and 128 (2026-11-23).
-- **Likeness** (2026-11-23): quantiles of the errors of those cuts that are most alike, weighted by
-  a normal kernel of slope, distance and utilisation. With sources left out the score was 1.67,
-  where quantile regression has 1.66. Among the servers alone, with kernels that know the same cut
-  of other versions, it was 4, 7, 29 and 22 % below the best baseline's at the four cuts: that is
-  how alike these servers are.
-- **Closed systems** (2026-11-23): fitted to N, X and R, or N, X, R and U, and used where the system
-  met all columns and its interval was the narrower one. At 26 random cuts of servers with R, the
-  score was 2.55, without it 1.47, and 95 % intervals held 84 %; at 10 with R and U 1.44 and 1.17.
-  A fit took from 5 s to 2 minutes. It won on 4 of 5 cuts of other systems and doubled the score of
-  the fifth.
-- **Slopes of the last two points** had a score of 1.66, those of the last doubling 1.69, both
-  before any bound on X. Loads that lie close together make the former noise.
-- **Made data**: the closed law is right there, and far closer: 1.9 % off in the median from N and
-  X, and 0.7 and 0.8 % from all columns (`SYSTEMS.md`). But on the 125 curves, where a closed system
-  met N and X within 2 % at all loads up to the cut (32 curves), it was 33 % off at the last load in
-  the median, and the middle of this package 20 %. Where its own interval was narrower than a factor
-  of 1.65 and no test spoke against it (33 curves), it was 8 % off and the middle 9 %, but 23 and
-  20 % in the mean (2026-11-23). Nothing in the points tells when the closed law may be trusted
-  beyond them, so `forecast` does not follow it; `nummodel fit` says what it would be.
-- **Bounds**: cutting the whole distribution off above a bound, and not only its upper half, has a
-  score of 1.65 with sources left out, where this has 1.66; but then a forecast of what rises in
-  proportion to the load begins 7 % below the last point.
+- Sources left out: the score should be 20 % below that of the best baseline, and is 6 % below it.
+  Errors at the last load are smaller than those of the damped slope, in the median and at the 90th
+  percentile.
+- Servers, versions left out: a baseline learns from other versions of the same server, on the same
+  machine, at the same cut and distance. This package has to forecast a system that nobody has
+  measured before, so it learns its intervals from all systems. These intervals are wider than
+  those of the baselines, and a wider interval has a higher score. The method `its middle` has the
+  middle of this package and learns its intervals as the baselines do: its score is 9 % above that
+  of the best baseline at the cut at 16 threads, and 3, 12 and 4 % below at 32, 64 and 128
+  (2026-11-23).
+- **Likeness** (2026-11-23): intervals from the errors of those cuts that are most alike, weighted
+  by a normal kernel of slope, distance and utilisation. With sources left out the score was 1.67,
+  where quantile regression had 1.66. Among the servers alone, with kernels that know the same cut
+  of other versions, the score was 4, 7, 29 and 22 % below the best baseline's at the four cuts,
+  because these servers are so alike.
+- **Closed systems** (2026-11-23): a closed system was fitted to N, X and R, or to N, X, R and U.
+  Its forecast was taken if the system met all columns and its interval was the narrower one. At 26
+  random cuts of servers with R, the score was 2.55 with closed systems and 1.47 without them, and
+  95 % intervals held 84 %. At 10 cuts with R and U, the score was 1.44 with them and 1.17 without.
+  A fit took from 5 s to 2 minutes.
+- **Slopes of the last two points** had a score of 1.66, slopes of the last doubling 1.69, both
+  before any bound on X. If the last two loads lie close together, noise makes up most of the slope
+  between them, so the slope of the last doubling is used.
+- **Made data**: the made systems are closed systems, so the closed law is right for them, and far
+  closer. Fitted to N and X, it is 1.9 % off in the median; fitted to all columns, 0.7 % off at
+  twice the last load and 0.8 % at four times (`SYSTEMS.md`). The 125 curves are no such systems.
+  On 32 of them, a closed system met N and X within 2 % at all loads up to the cut; at the last
+  load it was 33 % off in the median, and the middle of this package 20 %. On 33 of them, the
+  interval of the closed system was narrower than a factor of 1.65 and no test spoke against the
+  system; there it was 8 % off in the median and the middle 9 %, but 23 and 20 % in the mean
+  (2026-11-23). The points do not tell when the closed law may be trusted beyond them, so
+  `forecast` does not follow it.
+- **Bounds**: X has an upper bound, such as what the processors allow. The part of a forecast's
+  distribution above the middle is cut off at this bound. If the whole distribution is cut off
+  there, the score is 1.65 instead of 1.66 with sources left out; but then, if X rises in
+  proportion to the load, the forecast begins 7 % below the last point.
 - What was left out was looked at some 68 times with sources left out, and some 22 times with
-  versions left out, while the method was found. Figures of data that nobody has seen will be worse.
+  versions left out, while the method was found. Figures of data that nobody has seen will be
+  worse.
 """
 
 
@@ -155,7 +163,7 @@ def everywhere(curve: Curve) -> list[int]:
 
 
 def without_U(curve: Curve) -> Curve:
-    """The curve without what was measured of its processors."""
+    """The same curve, but with an unknown utilisation of the processors."""
     return curve._replace(U=np.full(len(curve.N), np.nan))
 
 
@@ -481,8 +489,9 @@ def of_made() -> list[str]:
     lines = [
         "## Made data",
         "",
-        f"The {DRAWN} closed systems of `SYSTEMS.md`, where the closed law is right and was told "
-        "the number of processors. Errors of X, and how often 95 % intervals hold the truth.",
+        f"The systems are the {DRAWN} closed systems of `SYSTEMS.md`. The closed law is right for "
+        "them; in `SYSTEMS.md` it was told the number of processors, and this package is not told. "
+        "Errors are those of X; the last column says how often 95 % intervals hold the truth.",
         "",
         "| columns | distance | error: median | 90th percentile | interval holds |",
         "|---|---|---|---|---|",

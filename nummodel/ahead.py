@@ -10,7 +10,7 @@ from nummodel.errors import InputError
 from nummodel.fits import CHECKED, Fit, chance, largest_load, smallest_load
 from nummodel.fits._closed import Face
 from nummodel.fits._forecast import FAR, Outlook, outlook
-from nummodel.fits._trend import STEEPEST
+from nummodel.fits._trend import STEEPEST, Trend
 from nummodel.nomenclature import show
 from nummodel.options import Target
 from nummodel.records.columns import Points
@@ -100,19 +100,7 @@ class Ahead:
         if self.fit:
             there = f"The fitted law would be at {show(then.law)} there"
             said.append(f"{there}, but no point tests it there, so the forecast does not follow it")
-        steps = f"{x} = {show(trend.since)} to {show(trend.N)}"
-        said.append(f"From {steps}, {y} {_changes(trend.slope)} with each doubling")
-        smaller = trend.taken < min(trend.slope, STEEPEST)
-        if smaller:
-            said.append(f"Before that, it {_changes(trend.before)}")
-        change = "this rise" if trend.taken > 0 else "this fall"
-        change = "the smaller change" if smaller else change
-        goes = f"{change} fades, towards {show(float(f'{trend.end:.3g}'))}"
-        if abs(2**trend.taken - 1) < SAME:
-            goes = "it stays so"
-        elif trend.end > NO_END * trend.X:
-            goes = f"{change} goes on nearly as it is"
-        said.append(f"The forecast assumes that {goes}")
+        said += _assumed(trend, x, y)
         if max(trend.X, self.columns["X"].max()) < trend.room < trend.each * then.N:
             room = show(trend.room)
             said.append(f"If a transaction needs as much as now, processors allow about {room}")
@@ -238,6 +226,23 @@ class Ahead:
         if not each:
             return said
         return f"{said} By the forecast, the probability of {what} is {', '.join(each)}."
+
+
+def _assumed(trend: Trend, x: str, y: str) -> list[str]:
+    """How the last points changed, and what the forecast makes of that, in sentences."""
+    smaller = trend.taken < min(trend.slope, STEEPEST)
+    steps = f"{x} = {show(trend.since)} to {show(trend.N)}"
+    said = [f"From {steps}, {y} {_changes(trend.slope)} with each doubling"]
+    if smaller:
+        said.append(f"Before that, {y} {_changes(trend.before)}")
+    change = "rise" if trend.taken > 0 else "fall"
+    change = "the smaller change" if smaller else f"this {change}"
+    goes = f"{change} fades, towards {show(float(f'{trend.end:.3g}'))}"
+    if abs(2**trend.taken - 1) < SAME:
+        goes = f"{y} stays the same"
+    elif trend.end > NO_END * trend.X:
+        goes = f"{change} goes on nearly as it is"
+    return [*said, f"The forecast assumes that {goes}"]
 
 
 def _more(share: float) -> str:

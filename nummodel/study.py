@@ -186,13 +186,11 @@ class Study:
         """What the forecast says of the rows held out that are beyond the last load, and whether
         the measurement lies in the interval.
         """
-        found = []
-        for N, X in sorted(zip(self.new.N, self.new.X, strict=True)):
-            if N > self.ahead.last:
-                row = self.ahead.rows([N])[0]
-                ends = {end: _figure(getattr(row, end)) for end in ("low", "high")}
-                told = {"N": row.N, "value": _figure(row.X), **ends, "observed": float(X)}
-                found.append(told | {"inside": _inside(told)})
+        beyond = self.new.where(self.new.N > self.ahead.last)
+        order, names, found = np.argsort(beyond.N), ("N", "value", "low", "high"), []
+        for row, X in zip(self.ahead.rows(beyond.N[order]), beyond.X[order], strict=True):
+            told = dict(zip(names, map(_figure, row[1:5]), strict=True)) | {"observed": float(X)}
+            found.append(told | {"inside": _inside(told)})
         return found
 
     def _target(self) -> dict[str, Any] | None:

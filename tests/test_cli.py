@@ -772,7 +772,7 @@ def test_the_smaller_of_two_slopes_is_told(tmp_path):
     X = [100, 180, 300, 310, 260, 200, 260]
     rows = "".join(f"{2**i},{x}\n" for i, x in enumerate(X))
     said = " ".join(nummodel("fit", write(tmp_path, "N,X\n" + rows)).stdout.split())
-    assert "From N = 32 to 64, X rose by 30 % with each doubling. Before that, it fell by" in said
+    assert "From N = 32 to 64, X rose by 30 % with each doubling. Before that, X fell by" in said
     assert "The forecast assumes that the smaller change fades, towards" in said
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nummodel.errors import InputError
-from nummodel.fits import chance, forecast, largest_load, smallest_load
+from nummodel.fits import CHECKED, chance, forecast, largest_load, smallest_load
 from nummodel.fits._trend import SPREAD, trend
 from nummodel.records import data
 
@@ -241,6 +241,16 @@ def test_intervals_hold_as_many_later_measurements_as_they_say():
     below, above = np.array(found).reshape(-1, 2, 2).mean(axis=0).T
     assert below == pytest.approx([0.025, 0.1], abs=0.03) and max(below[0], above[0]) < 0.05
     assert above == pytest.approx([0.025, 0.1], abs=0.06)
+
+
+def test_what_forecasts_were_checked_on_is_counted():
+    """The servers of one machine are two programs on another machine."""
+    many, servers = data.load("scaling-curves"), contest.servers()
+    curves = many["curve"].nunique() + len(servers)
+    programs = many["program"].nunique() + len({curve.family for curve in servers})
+    machines = many["machine"].nunique() + 1
+    counted = f"{curves} curves of {programs} programs on {machines} machines"
+    assert CHECKED.startswith(f"Checked on {counted};")
 
 
 def test_the_constants_are_what_the_curves_say():
