@@ -13,7 +13,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import suppress
 from datetime import date
 from functools import partial
@@ -30,6 +30,9 @@ from tqdm import tqdm
 
 from nummodel.errors import InputError
 from nummodel.fits import _trend, fit, forecast, joint
+from nummodel.fits._closed import fit_closed
+from nummodel.fits._followed import follow
+from nummodel.fits._forecast import Outlook, outlook
 from nummodel.fits._trend import SHARES, Trend, distance, trend
 from nummodel.models import systems
 from nummodel.models.scaling import LAWS
@@ -46,9 +49,10 @@ FADING = np.arange(0.05, 1, 0.05)
 #: Laws that are fitted to each curve, as it is done everywhere, and Extra-P's models.
 LAWS_FITTED, EXTRA_P = ("amdahl", "usl", "closed"), "Extra-P"
 FITTED = (*LAWS_FITTED, EXTRA_P)
-#: Beside this package: its middle alone, with intervals as the baselines have them.
-OURS, MIDDLE = "this package", "its middle"
-METHODS = (OURS, MIDDLE, "highest so far", "damped slope", "last slope", *FITTED)
+#: Beside this package: without closed systems; and the middle of its trend, with intervals as the
+#: baselines have them.
+OURS, TREND, MIDDLE = "this package", "its trend", "the trend's middle"
+METHODS = (OURS, TREND, MIDDLE, "highest so far", "damped slope", "last slope", *FITTED)
 #: Extra-P needs older libraries, so it has an environment of its own.
 RUN_EXTRA_P = (
     *("uv", "run", "--quiet", "--no-project", "--isolated", "--python", sys.executable),
@@ -162,9 +166,9 @@ def everywhere(curve: Curve) -> list[int]:
     return far[:: max(1, n // 12)]
 
 
-def without_U(curve: Curve) -> Curve:
-    """The same curve, but with an unknown utilisation of the processors."""
-    return curve._replace(U=np.full(len(curve.N), np.nan))
+def lacking(curve: Curve, columns: tuple[str, ...]) -> Curve:
+    """The same curve without the measurements in these columns."""
+    return curve._replace(**dict.fromkeys(columns, np.full(len(curve.N), np.nan)))
 
 
 def at_load(load: float, curve: Curve) -> list[int]:
@@ -263,9 +267,16 @@ def by_law(name: str, cut: Cut) -> np.ndarray:
     return highest(cut)
 
 
+def followed(cut: Cut) -> np.ndarray:
+    """ln X by the middle of this package, which may follow a closed system."""
+    c, k = cut.curve, cut.used
+    others = {n: v[:k] for n, v in (("R", c.R), ("U_cpu", c.U)) if np.isfinite(v[:k]).all()}
+    return Outlook(cut.trend, followed=follow(c.N[:k], c.X[:k], others)).middle(cut.N)
+
+
 def fitted(cut: Cut) -> dict[str, np.ndarray]:
-    """ln X by all laws, which learn nothing from other curves."""
-    return {name: by_law(name, cut) for name in LAWS_FITTED}
+    """ln X by all laws, which learn nothing from other curves, and by this package."""
+    return {OURS: followed(cut)} | {name: by_law(name, cut) for name in LAWS_FITTED}
 
 
 def extra_p(some: list[Cut]) -> list[np.ndarray]:
@@ -382,8 +393,16 @@ def left_out(
             test = [c for c in some if getattr(c.curve, by) == value]
             train = [c for c in some if getattr(c.curve, by) != value]
             for method in methods:
-                if method == OURS:
-                    q = [c.trend.quantiles(c.N, TAUS, constants) for c in test]
+                if method in (OURS, TREND):
+                    q = [
+                        c.trend.quantiles(
+                            c.N,
+                            TAUS,
+                            constants,
+                            laws[c.curve.name, c.used][OURS] if method == OURS else None,
+                        )
+                        for c in test
+                    ]
                 elif by == "source":
                     q = forecasts(method, train if method in FITTED else more, test, laws)
                 else:
@@ -463,57 +482,75 @@ def of_collapses(rows: pd.DataFrame) -> str:
     )
 
 
-def of_columns(databases: list[Curve], others: list[Curve]) -> list[str]:
-    """What the utilisation of the processors brings: this package with and without it."""
+def of_columns(databases: list[Curve], others: list[Curve], pool: Executor) -> list[str]:
+    """What R and the utilisation of the processors bring: this package with and without them."""
     lines = [
         f"## {len(databases)} curves of database servers: what each column brings",
         "",
         "Scores of this package, versions left out. R tells the think time, so that response times "
-        "are forecast as well; no forecast of X uses it. U is the utilisation of the processors.",
+        "are forecast as well. U is the utilisation of the processors.",
         "",
-        "| cut at | N and X, or N, X and R | N, X and U, or N, X, R and U |",
-        "|---|---|---|",
+        "| cut at | N and X | N, X and R | N, X and U | N, X, R and U |",
+        "|---|---|---|---|---|",
     ]
     scores = []
-    for some in ([without_U(c) for c in databases], databases):
+    for without in (("R", "U"), ("U",), ("R",), ()):
+        some = [lacking(c, without) for c in databases]
         learn = cuts(others, everywhere) + cuts(some, everywhere)
         several = [cuts(some, partial(at_load, load)) for load in CUTS]
-        found = left_out("version", several, learn, {}, (OURS,))
+        every = [c for one in several for c in one]
+        middles = tqdm(pool.map(followed, every, chunksize=2), total=len(every), unit="curve")
+        laws = {(c.curve.name, c.used): {OURS: m} for c, m in zip(every, middles, strict=True)}
+        found = left_out("version", several, learn, laws, (OURS,))
         scores.append([(r.score80.mean() + r.score95.mean()) / 2 for r in found])
     pairs = zip(CUTS, *scores, strict=True)
-    return lines + [f"| {load} | {plain:.2f} | {U:.2f} |" for load, plain, U in pairs]
+    return lines + [
+        "| " + " | ".join([str(load), *(f"{v:.2f}" for v in row)]) + " |" for load, *row in pairs
+    ]
 
 
-def of_made() -> list[str]:
-    """This package on the made systems of `systems.py`, whose truth is a closed system."""
+def made(seed: int) -> list[tuple]:
+    """This package and the closed law on one made system of `systems.py`: columns, distance, the
+    error of the closed law and that of the forecast, and whether the interval holds the truth.
+    """
+    laws, truth, measured = systems_made.drawn(seed)
+    at = np.array(systems_made.DISTANCES) * measured["N"][-1]
+    X = laws["X"].unchecked(N=at, **truth)
+    c = {"c_cpu": laws["X"].system.servers["cpu"]}
+    rows = []
+    for names in (("X",), ("X", "R", "U_cpu")):
+        some = {n: measured[n] for n in ("N", *names)}
+        others = {n: measured[n] for n in names if n != "X"}
+        law = fit_closed(measured["N"], measured["X"], others, **c)
+        table = forecast(outlook(some, law, **c), at)
+        held = (table.low <= X) & (table.high >= X)
+        offs = (np.expm1(abs(np.log(x / X))) for x in (law.at(at), table.X))
+        rows += zip([", ".join(names)] * len(at), systems_made.DISTANCES, *offs, held, strict=True)
+    return rows
+
+
+def of_made(pool: Executor) -> list[str]:
+    """A line for each selection of columns and each distance."""
     lines = [
         "## Made data",
         "",
         f"The systems are the {DRAWN} closed systems of `SYSTEMS.md`. The closed law is right for "
-        "them; in `SYSTEMS.md` it was told the number of processors, and this package is not told. "
-        "Errors are those of X; the last column says how often 95 % intervals hold the truth.",
+        "them. Both were told the number of processors. Errors are those of X; the last column "
+        "says how often 95 % intervals of this package hold the truth.",
         "",
-        "| columns | distance | error: median | 90th percentile | interval holds |",
-        "|---|---|---|---|---|",
+        "| columns | distance | closed law: median | 90th percentile | this package: median | "
+        "90th percentile | interval holds |",
+        "|---|---|---|---|---|---|---|",
     ]
-    rows = []
-    for seed in range(2026, 2026 + DRAWN):
-        laws, truth, measured = systems_made.drawn(seed)
-        at = np.array(systems_made.DISTANCES) * measured["N"][-1]
-        X = laws["X"].unchecked(N=at, **truth)
-        for names in (("X",), ("X", "R", "U_cpu")):
-            with suppress(InputError):
-                table = forecast({n: measured[n] for n in ("N", *names)}, at)
-                held = (table.low <= X) & (table.high >= X)
-                off = np.expm1(abs(np.log(table.X / X)))
-                each = zip(systems_made.DISTANCES, off, held, strict=True)
-                rows += [(", ".join(names), d, e, h) for d, e, h in each]
-    table = pd.DataFrame(rows, columns=["columns", "distance", "off", "held"])
+    seeds = range(2026, 2026 + DRAWN)
+    rows = [row for some in tqdm(pool.map(made, seeds), total=DRAWN, unit="system") for row in some]
+    table = pd.DataFrame(rows, columns=["columns", "distance", "law", "ours", "held"])
     for (columns, far), some in table.groupby(["columns", "distance"], sort=False):
-        lines.append(
-            f"| {columns} | {far} times the last load | {100 * some.off.median():.1f} % | "
-            f"{100 * some.off.quantile(0.9):.1f} % | {percent(some.held.mean())} |"
-        )
+        figures = [
+            f"{100 * some[n].quantile(q):.1f} %" for n in ("law", "ours") for q in (0.5, 0.9)
+        ]
+        told = [columns, f"{far} times the last load", *figures, percent(some.held.mean())]
+        lines.append(f"| {' | '.join(told)} |")
     return lines
 
 
@@ -536,6 +573,7 @@ def main(jobs: int, output: Path, constants: bool) -> None:
     every = first + [c for some in at.values() for c in some]
     with ProcessPoolExecutor(jobs) as pool:
         shapes = list(tqdm(pool.map(fitted, every, chunksize=2), total=len(every), unit="curve"))
+        more = [*of_columns(databases, systems_, pool), "", *of_made(pool)]
     modelled = extra_p(every)
     laws = {
         (c.curve.name, c.used): s | {EXTRA_P: m}
@@ -567,7 +605,7 @@ def main(jobs: int, output: Path, constants: bool) -> None:
             if by != "version":  # the loads together only
                 table = [*table[:2], *(line for line in table if "| all |" in line)]
             lines += ["", f"Cut at {load} threads. {of_collapses(rows)}", "", *table]
-    lines += ["", *of_columns(databases, systems_), "", *of_made()]
+    lines += ["", *more]
     output.write_text("\n".join(lines) + "\n" + NOTES)
     click.echo(f"wrote {output}")
 

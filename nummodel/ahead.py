@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nummodel.errors import InputError
-from nummodel.fits import CHECKED, Fit, chance, largest_load, smallest_load
+from nummodel.fits import CHECKED, FELL, Fit, chance, largest_load, smallest_load
 from nummodel.fits._closed import Face
 from nummodel.fits._forecast import FAR, Outlook, outlook
 from nummodel.fits._trend import STEEPEST, Trend
@@ -19,6 +19,10 @@ from nummodel.records.columns import Points
 SAME = 0.005
 #: A rise that would end at more than this many times the last throughput shows no end yet.
 NO_END = 3.0
+#: Loads that differ by no more than this factor are a doubling apart, or less.
+ONCE = 2.05
+#: If the interval reaches below the last throughput by this share or more, it is told why.
+LOW = -0.25
 
 
 class Row(NamedTuple):
@@ -51,7 +55,8 @@ class Wanted(NamedTuple):
 
 class Ahead:
     """What points say of other loads: beyond the last one as `fits.forecast` does, and up to it by
-    the law that was chosen, if one was. `measured` may have R [s] and U_cpu, and `known` Z [s].
+    the law that was chosen, if one was. `measured` may have R [s] and utilisations U_name, and
+    `known` Z [s] and numbers of servers c_name; `closed` is a closed system fitted to all of it.
     """
 
     def __init__(
@@ -62,10 +67,10 @@ class Ahead:
         level: float,
         fit: Fit | None,
         chosen: str | None,
+        closed: Face | None = None,
     ):
-        more = {name: measured[name] for name in ("R", "U_cpu") if name in measured}
-        self.columns = {"N": points.N, "X": points.X} | more
-        self.known = {"Z": known["Z"]} if "Z" in known else {}
+        self.columns = {"N": points.N, "X": points.X, **measured}
+        self.known, self.closed = known, closed
         self.last = float(points.N.max())
         self.x, self.y, self.level, self.fit = points.x, points.y, level, fit
         self.law = chosen or ""
@@ -74,37 +79,57 @@ class Ahead:
     def _seen(self) -> tuple[Outlook | None, str]:
         """What is expected beyond the last load; None and the reason, if nothing can be said."""
         try:
-            return outlook(self.columns, **self.known), ""
+            return outlook(self.columns, self.closed, **self.known), ""
         except InputError as reason:
             return None, str(reason)
 
-    def answer(self) -> str:
-        """What the next doubling brings, what that hangs on, and on what such forecasts were
-        checked; or why nothing can be said.
+    def answer(self, at: Any = ()) -> str:
+        """What the next doubling brings, and what the loads `at`; what that hangs on, and on what
+        such forecasts were checked. Or why nothing can be said.
         """
-        if not self._seen[0]:
+        seen, x, y = self._seen[0], self.x, self.y
+        if not seen:
             return f"No forecast: {self._seen[1]}."
-        trend, x, y = self._seen[0].trend, self.x, self.y
-        (then,) = self.rows([2 * self.last])
+        trend = seen.trend
+        then, *others = self.rows([2 * self.last, *(N for N in at if N > self.last)])
         likely, *ends = (end / trend.X - 1 for end in (then.X, then.low, then.high))
         said = [
-            f"At twice the last load, {x} = {show(then.N)}, {y} is expected to be {show(then.X)} "
-            f"({self._interval(then.low, then.high)})",
+            f"At twice the last load, {x} = {show(then.N)}, a measurement of {y} is expected to be "
+            f"{show(then.X)} ({self._interval(then.low, then.high)})",
             f"That is {_more(likely)} {'than' if abs(likely) >= SAME else 'as'} the "
             f"{show(trend.X)} at the last load, but anything from {_more(ends[0])} to "
             f"{_more(ends[1])} lies in the interval",
         ]
+        if ends[0] < LOW:
+            said.append(FELL)
         if not np.isnan(then.R):
             between = self._interval(then.R_low, then.R_high)
             said.append(f"The mean response time is expected to be {show(then.R)} ({between})")
-        if self.fit:
-            there = f"The fitted law would be at {show(then.law)} there"
-            said.append(f"{there}, but no point tests it there, so the forecast does not follow it")
-        said += _assumed(trend, x, y)
+        for row in others:
+            if row.N != then.N:
+                between = self._interval(row.low, row.high)
+                said.append(f"At {x} = {show(row.N)}, {show(row.X)} is expected ({between})")
+        said += self._hangs_on(seen, then)
         if max(trend.X, self.columns["X"].max()) < trend.room < trend.each * then.N:
             room = show(trend.room)
             said.append(f"If a transaction needs as much as now, processors allow about {room}")
+        if "U_cpu" not in self.columns:
+            said.append("How busy the processors were is not told; a column U_cpu would tell more")
         return ". ".join([*said, CHECKED, ""]).strip()
+
+    def _hangs_on(self, seen: Outlook, then: Row) -> list[str]:
+        """What the forecast for twice the last load follows, in sentences."""
+        if seen.share(np.array([then.N]))[0] > 0.5:
+            return [
+                "The forecast follows a closed system, which meets all measurements and is "
+                "determined narrowly there"
+            ]
+        said = _assumed(seen.trend, self.x, self.y)
+        if self.fit:
+            far = "" if then.low <= then.law <= then.high else ", outside this interval"
+            why = "laws were farther off than forecasts on the curves that both were checked on"
+            said += [f"The fitted law says {show(then.law)}{far}", f"It is not followed: {why}"]
+        return said
 
     def _interval(self, *ends: float, of: str = "") -> str:
         finite = [end if np.isfinite(end) else None for end in ends]
@@ -162,13 +187,13 @@ class Ahead:
         if seen and target.name == "R" and seen.Z is None:
             reason = "response times are not known, expected a column R, or --known Z=TIME"
         measured = self._measured(target)
-        if reason:
+        if not seen or reason:
             told = measured or (np.nan, np.nan, np.nan, f"cannot be forecast: {reason}")
             return Wanted(*told, {})
         beyond = [float(N) for N in at if N > self.last] or [2 * self.last]
-        found = chance(self.columns, beyond, **{target.name: target.value}, **self.known)
+        found = chance(seen, beyond, **{target.name: target.value})
         chances = dict(zip(beyond, map(float, found), strict=True))
-        return Wanted(*(measured or self._expected_load(target)), chances)
+        return Wanted(*(measured or self._expected_load(target, seen)), chances)
 
     def _measured(self, target: Target) -> tuple[float, float, float, str] | None:
         """The measured load that answers: the first that reaches a throughput, the last that keeps
@@ -199,11 +224,11 @@ class Ahead:
         said = f"was measured at {ends[first]}, but not at {ends[missed]}"
         return float(loads[first]), np.nan, np.nan, said
 
-    def _expected_load(self, target: Target) -> tuple[float, float, float, str]:
+    def _expected_load(self, target: Target, seen: Outlook) -> tuple[float, float, float, str]:
         """The load that answers by the forecast."""
         search = smallest_load if target.name == "X" else largest_load
         try:
-            load, low, high = search(self.columns, target.value, self.level, **self.known)
+            load, low, high = search(seen, target.value, self.level)
         except InputError:  # the middle of the last runs misses what their mean meets
             said = f"is met at the last load, {self.x} = {show(self.last)}, and hardly beyond it"
             return self.last, np.nan, np.nan, said
@@ -231,17 +256,21 @@ class Ahead:
 def _assumed(trend: Trend, x: str, y: str) -> list[str]:
     """How the last points changed, and what the forecast makes of that, in sentences."""
     smaller = trend.taken < min(trend.slope, STEEPEST)
+    once = trend.N <= ONCE * trend.since
+    change = trend.slope * np.log2(trend.N / trend.since) if once else trend.slope
     steps = f"{x} = {show(trend.since)} to {show(trend.N)}"
-    said = [f"From {steps}, {y} {_changes(trend.slope)} with each doubling"]
+    each = "" if once else " with each doubling"
+    said = [f"From {steps}, {y} {_changes(change)}{each}"]
     if smaller:
-        said.append(f"Before that, {y} {_changes(trend.before)}")
-    change = "rise" if trend.taken > 0 else "fall"
-    change = "the smaller change" if smaller else f"this {change}"
-    goes = f"{change} fades, towards {show(float(f'{trend.end:.3g}'))}"
+        said.append(f"Before that, {y} {_changes(trend.before)} with each doubling")
+    rises, which = trend.taken > 0, "the smaller of these changes" if smaller else "this"
+    goes = f"{which} goes on, but each doubling brings less than the one before"
+    if not rises:
+        goes = f"{which} goes on, but each doubling takes away less than the one before"
     if abs(2**trend.taken - 1) < SAME:
         goes = f"{y} stays the same"
     elif trend.end > NO_END * trend.X:
-        goes = f"{change} goes on nearly as it is"
+        goes = f"{which} goes on nearly as it is"
     return [*said, f"The forecast assumes that {goes}"]
 
 

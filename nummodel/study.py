@@ -91,7 +91,7 @@ class Study:
         where the target is met.
         """
         N, X, _, x, y, *_ = self.used
-        ahead = [self.ahead.answer()]
+        ahead = [self.ahead.answer(self.at)]
         if self.wanted and self.target:
             ahead.append(self.ahead.said_of(self.target, self.wanted))
         if self.fit:
@@ -167,8 +167,9 @@ class Study:
     @cached_property
     def ahead(self) -> Ahead:
         """What is expected at other loads."""
+        closed = self.fits.get(laws.CLOSED)
         known = self.measured, self.known
-        return Ahead(self.used, *known, self.level, self.fit, self.chosen)
+        return Ahead(self.used, *known, self.level, self.fit, self.chosen, closed)  # type: ignore[arg-type]
 
     @cached_property
     def wanted(self) -> Wanted | None:

@@ -4,7 +4,7 @@ from nummodel.fits import admissible, compare, joint, laws
 from nummodel.fits._adequacy import LackOfFit, cautions, lack_of_fit
 from nummodel.fits._bootstrap import bootstrap
 from nummodel.fits._fit import Fit, fit, refit
-from nummodel.fits._forecast import CHECKED, chance, forecast, largest_load, smallest_load
+from nummodel.fits._forecast import CHECKED, FELL, chance, forecast, largest_load, smallest_load
 from nummodel.fits._next import next_load
 from nummodel.fits._remarks import EXTRAPOLATION, advice, answer, remarks
 from nummodel.fits.compare import choose
@@ -12,6 +12,7 @@ from nummodel.fits.compare import choose
 __all__ = [
     "CHECKED",
     "EXTRAPOLATION",
+    "FELL",
     "Fit",
     "LackOfFit",
     "admissible",

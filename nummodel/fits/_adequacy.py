@@ -99,14 +99,15 @@ def cautions(fit: Fit, run: Any = None, x: str = "", y: str = "") -> list[str]:
     p, fault = errors(fit, run)
     if p < ODD and fault == "weights" and not unsure:
         sentences.append(
-            f"errors grow {more} with {y} than {fit.weights} weights say, so that "
-            f"intervals of laws are wrong: try --weights {other} (in a report: -p weights={other})"
+            f"errors grow {more} with {y} than {fit.weights} weights say, so that the intervals of "
+            "laws (not of forecasts) are wrong: try "
+            f"--weights {other} (in a report: -p weights={other})"
         )
     if p < ODD and fault == "outlier":
         far = show(float(fit.N[np.argmax(_studentised(fit, _signed(fit)))]))
         sentences.append(
-            f"the point at {x} = {far} is farther from the curve than chance explains: "
-            "check how it was measured"
+            f"the point at {x} = {far} is farther from the curve than chance explains: either it "
+            "was measured in another way, or the law is wrong there"
         )
     if p < ODD and fault == "runs":
         sentences.append(

@@ -16,6 +16,8 @@ TRADING = 0.98
 BEYOND = 1.05
 #: A ceiling that is this many times the highest measurement is far above all measurements.
 ABOVE = 1.5
+#: A measurement that makes an interval narrower by less than this share is not worth its while.
+WORTH = 0.05
 #: How far such predictions were off; see `EXTRAPOLATION`.
 OFF = "23 to 42 % off in the median"
 #: A warning for every prediction of a law beyond the last load of a fit. The curves have 1 to 512
@@ -30,7 +32,9 @@ EXTRAPOLATION = (
 
 
 def answer(fit: Fit, x: str = "", y: str = "", level: float = 0.95) -> str:
-    """Where throughput stops growing, in a sentence that calls the load `x` and the result `y`."""
+    """What was measured, and where throughput stops growing by the fitted law, in sentences that
+    call the load `x` and the result `y`.
+    """
 
     x, y = x or fit.law.quantities[0], y or fit.law.result
     _intervals.quantile(level, fit.dof)  # raises ValueError for a level that makes no sense
@@ -41,7 +45,9 @@ def answer(fit: Fit, x: str = "", y: str = "", level: float = 0.95) -> str:
             low, high = fit.interval(name, level)
         if np.isnan(low):
             return ""
-        ends = [None if np.isinf(end) else end for end in (low, high)]
+        if name == "N_opt" and _whole(fit):
+            low, high = np.floor(low), np.ceil(high)
+        ends = [None if np.isinf(end) else float(end) for end in (low, high)]
         return f" ({100 * level:.15g} % interval: {show(ends)})"
 
     peak = fit.peak()
@@ -49,37 +55,48 @@ def answer(fit: Fit, x: str = "", y: str = "", level: float = 0.95) -> str:
         last = fit.interval("N_opt", level)[1]
         end = f"; if it has a peak, then at {show(last)} at most" if 1 < last < np.inf else ""
         return f"{y} only falls as {x} grows from 1{end} ({100 * level:.15g} %)."
-    at_load = fit.means[0]
-    if peak and at_load[-1] > at_load[:-1].max(initial=0):
-        return (
-            f"No peak was measured: {y} is highest at the last load, "
-            f"{show(float(fit.N.max()))}. The fitted law has a peak "
-            f"at {x} = {show(peak[0])}{between('N_opt')}, where its curve reaches "
-            f"{show(peak[1])}{between('X_max')}; with another law {y} may go on rising."
+    loads, highest = np.unique(fit.N), float(fit.means[0].max())
+    where, last = float(loads[fit.means[0].argmax()]), float(loads[-1])
+    seen = f"The highest {y} measured is {show(highest)}, at the last load, {x} = {show(last)}."
+    if where < last:
+        less = float(1 - fit.means[0][-1] / highest)
+        then = f"{show(less, '%')} lower" if less else "as high"
+        seen = (
+            f"{y} was highest at {x} = {show(where)}, with {show(highest)}, and {then} at the last "
+            f"load, {x} = {show(last)}."
         )
     if peak:
-        beyond = ", beyond the measurements" if peak[0] > BEYOND * fit.N.max() else ""
-        return (
-            f"{y} is highest at {x} = {show(peak[0])}{between('N_opt')}{beyond}, "
-            f"where the curve reaches {show(peak[1])}{between('X_max')}."
+        at = round(peak[0]) if _whole(fit) else peak[0]
+        beyond = ", beyond the measurements" if peak[0] > BEYOND * last else ""
+        law = (
+            f"The fitted law has its peak at {x} = {show(at)}{between('N_opt')}{beyond}, where its "
+            f"curve reaches {show(peak[1])}{between('X_max')}"
         )
-    highest = float(at_load.max())
+        if where < last:
+            return f"{seen} {law}."
+        return f"No peak was measured. {seen} {law}; with another law, {y} may go on rising."
+    ceiling = f"{show(fit.X_max)}{between('X_max')}" if np.isfinite(fit.X_max) else ""
+    if not ceiling:
+        end = f": by the fitted law, {y} goes on rising"
+        if np.isnan(fit.X_max):
+            end = ", and whether the fitted law has a ceiling is not known"
+        return f"{seen} No limit was measured{end}."
     if fit.X_max * ABOVE < highest:
-        where = show(float(fit.N[np.argmax(fit.X)]))
         return (
-            f"The highest {y} measured is {show(highest)}, at {x} = {where}, far above the ceiling "
-            f"of the fitted law, {show(fit.X_max)}{between('X_max')}: the law does not hold there."
+            f"{seen} The ceiling of the fitted law, {ceiling}, is far below that: the law does not "
+            "hold there."
         )
-    if ABOVE * highest < fit.X_max < np.inf:
+    if ABOVE * highest < fit.X_max:
         return (
-            f"The highest {y} measured is {show(highest)}, and no limit was seen. The fitted law "
-            f"has a ceiling of {show(fit.X_max)}{between('X_max')}, far above all measurements."
+            f"{seen} No limit was measured: the ceiling of the fitted law, {ceiling}, is far above "
+            "all measurements."
         )
-    if np.isfinite(fit.X_max):
-        return f"The fitted law has no peak, but a ceiling of {show(fit.X_max)}{between('X_max')}."
-    if np.isnan(fit.X_max):
-        return f"{y} still rises as far as it was computed: whether it has a ceiling is not known."
-    return f"The fitted law has neither peak nor ceiling: {y} rises as far as it was measured."
+    return f"{seen} The fitted law has no peak, but levels off at {ceiling}."
+
+
+def _whole(fit: Fit) -> bool:
+    """Whether loads are counted, and not weighed."""
+    return bool((fit.N == np.round(fit.N)).all())
 
 
 def advice(fit: Fit, x: str = "N", level: float = 0.95) -> str:
@@ -87,12 +104,13 @@ def advice(fit: Fit, x: str = "N", level: float = 0.95) -> str:
     found = next_load(fit, level)
     if not found:
         return ""
-    of = f"its curve at {x} = {show(2 * fit.N.max())}"
-    of = "the peak's load" if found.what == "N_opt" else of
-    return (
-        f"A further measurement would help the fitted law most at {x} = {show(found.N)}: the "
-        f"interval of {of} would be about {100 * found.narrower:.0f} % narrower."
-    )
+    of = f"the law's curve at {x} = {show(2 * fit.N.max())}"
+    of = f"the interval of {'the peak' if found.what == 'N_opt' else of}"
+    narrower = f"{100 * found.narrower:.0f} % narrower"
+    if found.narrower < WORTH:
+        return f"No single further measurement would make {of} more than {narrower}."
+    again = "again " if found.N in fit.N else ""
+    return f"Measure next {again}at {x} = {show(found.N)}: {of} would become about {narrower}."
 
 
 def remarks(fit: Fit, level: float = 0.95) -> list[str]:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nummodel.errors import InputError
-from nummodel.fits import CHECKED, chance, forecast, largest_load, smallest_load
+from nummodel.fits import CHECKED, FELL, _forecast, chance, forecast, largest_load, smallest_load
 from nummodel.fits._trend import SPREAD, trend
 from nummodel.records import data
 
@@ -18,6 +18,14 @@ import forecast as contest
 
 N = np.array([1.0, 2, 4, 8, 16])
 RISING = {"N": N, "X": np.array([100.0, 195, 370, 650, 900])}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def trends_alone():
+    """Closed systems that forecasts may follow have tests of their own, in test_followed.py."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_forecast, "follow", lambda *_, **__: None)
+        yield
 
 
 def middle(columns, at):
@@ -251,6 +259,15 @@ def test_what_forecasts_were_checked_on_is_counted():
     machines = many["machine"].nunique() + 1
     counted = f"{curves} curves of {programs} programs on {machines} machines"
     assert CHECKED.startswith(f"Checked on {counted};")
+
+
+def test_how_many_curves_fell_to_less_than_half_is_counted():
+    """Later than their third load, and less than half of X at an earlier load from there on."""
+    every = [np.array(c.X) for c in contest.many() + contest.servers()]
+    fell = sum(bool((X[3:] < 0.5 * np.maximum.accumulate(X[2:-1])).any()) for X in every)
+    assert FELL.endswith(
+        f"because on {fell} of {len(every)} curves throughput fell to less than half"
+    )
 
 
 def test_the_constants_are_what_the_curves_say():

@@ -667,13 +667,11 @@ def test_what_algebra_does_not_find_has_no_interval(monkeypatch):
     assert result.estimate["kappa"] == pytest.approx(by_hand)
     with pytest.raises(ValueError, match="algebra finds no single peak of in_powers"):
         result.interval("X_max")
-    assert answer(result).endswith(f"where the curve reaches {show(X_max)}.")
+    assert answer(result).endswith(f"where its curve reaches {show(X_max)}.")
     rising = fit(to_a_power, {"N": N7, "X": 100 * N7**0.7 * noise}, "log")
     with pytest.raises(ValueError, match="algebra finds no ceiling of to_a_power"):
         rising.interval("X_max")
-    assert answer(rising) == (
-        "The fitted law has neither peak nor ceiling: X rises as far as it was measured."
-    )
+    assert answer(rising).endswith("No limit was measured: by the fitted law, X goes on rising.")
 
 
 @pytest.mark.parametrize("last", [0.98, 1.0, 1.02])
@@ -681,7 +679,11 @@ def test_a_peak_of_the_curve_that_no_point_shows_is_not_told_as_one(last):
     X = np.array([100.0, 180, 300, 420, 480, 480 * last])
     said = answer(fit(LAWS["usl"], {"N": [1, 2, 4, 8, 16, 24], "X": X}))
     begins = (
-        "X is highest at N = " if last <= 1 else "No peak was measured: X is highest at the last"
+        "X was highest at N = 16, with 480, and 2 % lower at the last load, N = 24."
+        if last < 1
+        else "X was highest at N = 16, with 480, and as high at"
+        if last == 1
+        else "No peak was measured. The highest X measured is 489.6, at the last load, N = 24."
     )
     assert said.startswith(begins) and ("may go on rising" in said) == (last > 1)
 
@@ -924,8 +926,12 @@ def test_a_ceiling_is_held_against_the_highest_measurement():
     rising = fit(LAWS["amdahl"], {"N": N, "X": 10 * N / (1 + 0.001 * (N - 1))}, "log")
     assert rising.X_max == pytest.approx(10_000)
     assert answer(rising).startswith(
-        "The highest X measured is 310.4, and no limit was seen. The fitted law"
+        "The highest X measured is 310.4, at the last load, N = 32. No limit was measured: the "
+        "ceiling of the fitted law, "
     )
     first = fit(LAWS["amdahl"], {"N": N, "X": [200, 21, 22, 21, 22, 21.5]}, "absolute")
-    told = "The highest X measured is 200, at N = 1, far above the ceiling of the fitted law, "
+    told = (
+        "X was highest at N = 1, with 200, and 89.2 % lower at the last load, N = 32. The ceiling"
+    )
     assert first.X_max < 100 and answer(first).startswith(told)
+    assert answer(first).endswith(", is far below that: the law does not hold there.")
