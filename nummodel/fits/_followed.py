@@ -1,8 +1,8 @@
 """How far a closed system may be followed beyond the measurements.
 
 A closed system that meets everything that was measured, and is determined narrowly at a later load,
-may well be right there; on many curves of other systems it was as near as the trend of the last
-points (`benchmarks/FORECAST.md`), and if the system is a closed one, it is far nearer.
+may well be right there. Throughputs alone do not tell one system from another, so none is followed
+unless response times, utilisations or numbers of servers are known as well.
 """
 
 from collections.abc import Mapping
@@ -55,6 +55,8 @@ def follow(
     """The closed system that measurements allow to follow, or None. `face` is the fit of a closed
     system to these columns (see `fit_closed`), if there is one already.
     """
+    if not others and not any(n.startswith("c_") for n in known):
+        return None
     try:
         face = face or fit_closed(N, X, others, **known)
     except InputError:
