@@ -42,6 +42,8 @@ OUTPUT = Path(__file__).parent / "FORECAST.md"
 #: The quantiles that intervals of 80 and 95 % need, and the middle.
 TAUS = np.array([0.025, 0.1, 0.5, 0.9, 0.975])
 CUTS = (16, 32, 64, 128)
+#: Logical processors of the servers.
+PROCESSORS = 80
 #: Made systems that are forecast.
 DRAWN = 300
 #: Shares of a slope that may be left after each doubling of the load.
@@ -49,10 +51,9 @@ FADING = np.arange(0.05, 1, 0.05)
 #: Laws that are fitted to each curve, as it is done everywhere, and Extra-P's models.
 LAWS_FITTED, EXTRA_P = ("amdahl", "usl", "closed"), "Extra-P"
 FITTED = (*LAWS_FITTED, EXTRA_P)
-#: Beside this package: without closed systems; and the middle of its trend, with intervals as the
-#: baselines have them.
-OURS, TREND, MIDDLE = "this package", "its trend", "the trend's middle"
-METHODS = (OURS, TREND, MIDDLE, "highest so far", "damped slope", "last slope", *FITTED)
+#: Beside this package: its middle alone, with intervals as the baselines have them.
+OURS, MIDDLE = "this package", "its middle"
+METHODS = (OURS, MIDDLE, "highest so far", "damped slope", "last slope", *FITTED)
 #: Extra-P needs older libraries, so it has an environment of its own.
 RUN_EXTRA_P = (
     *("uv", "run", "--quiet", "--no-project", "--isolated", "--python", sys.executable),
@@ -268,15 +269,16 @@ def by_law(name: str, cut: Cut) -> np.ndarray:
 
 
 def followed(cut: Cut) -> np.ndarray:
-    """ln X by the middle of this package, which may follow a closed system."""
+    """ln X by the middle of this package for a server that is known to have `PROCESSORS`."""
     c, k = cut.curve, cut.used
     others = {n: v[:k] for n, v in (("R", c.R), ("U_cpu", c.U)) if np.isfinite(v[:k]).all()}
-    return Outlook(cut.trend, followed=follow(c.N[:k], c.X[:k], others)).middle(cut.N)
+    system = follow(c.N[:k], c.X[:k], others, c_cpu=PROCESSORS)
+    return Outlook(cut.trend, followed=system).middle(cut.N)
 
 
 def fitted(cut: Cut) -> dict[str, np.ndarray]:
-    """ln X by all laws, which learn nothing from other curves, and by this package."""
-    return {OURS: followed(cut)} | {name: by_law(name, cut) for name in LAWS_FITTED}
+    """ln X by all laws, which learn nothing from other curves."""
+    return {name: by_law(name, cut) for name in LAWS_FITTED}
 
 
 def extra_p(some: list[Cut]) -> list[np.ndarray]:
@@ -393,15 +395,11 @@ def left_out(
             test = [c for c in some if getattr(c.curve, by) == value]
             train = [c for c in some if getattr(c.curve, by) != value]
             for method in methods:
-                if method in (OURS, TREND):
+                if method == OURS:
+                    middles = [laws.get((c.curve.name, c.used), {}).get(OURS) for c in test]
                     q = [
-                        c.trend.quantiles(
-                            c.N,
-                            TAUS,
-                            constants,
-                            laws[c.curve.name, c.used][OURS] if method == OURS else None,
-                        )
-                        for c in test
+                        c.trend.quantiles(c.N, TAUS, constants, middle)
+                        for c, middle in zip(test, middles, strict=True)
                     ]
                 elif by == "source":
                     q = forecasts(method, train if method in FITTED else more, test, laws)
@@ -488,17 +486,20 @@ def of_columns(databases: list[Curve], others: list[Curve], pool: Executor) -> l
         f"## {len(databases)} curves of database servers: what each column brings",
         "",
         "Scores of this package, versions left out. R tells the think time, so that response times "
-        "are forecast as well. U is the utilisation of the processors.",
+        "are forecast as well. U is the utilisation of the processors. If their number c is known, "
+        "a forecast may follow a closed system.",
         "",
-        "| cut at | N and X | N, X and R | N, X and U | N, X, R and U |",
-        "|---|---|---|---|---|",
+        "| cut at | N and X, or N, X and R | N, X and c | N, X, R and c | N, X, U, or N, X, R, U | "
+        "N, X, R, U and c |",
+        "|---|---|---|---|---|---|",
     ]
     scores = []
-    for without in (("R", "U"), ("U",), ("R",), ()):
-        some = [lacking(c, without) for c in databases]
+    without = [("R", "U"), ("R", "U"), ("U",), (), ()]
+    for columns, known in zip(without, (False, True, True, False, True), strict=True):
+        some = [lacking(c, columns) for c in databases]
         learn = cuts(others, everywhere) + cuts(some, everywhere)
         several = [cuts(some, partial(at_load, load)) for load in CUTS]
-        every = [c for one in several for c in one]
+        every = [c for one in several for c in one] if known else []
         middles = tqdm(pool.map(followed, every, chunksize=2), total=len(every), unit="curve")
         laws = {(c.curve.name, c.used): {OURS: m} for c, m in zip(every, middles, strict=True)}
         found = left_out("version", several, learn, laws, (OURS,))

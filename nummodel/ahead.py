@@ -122,7 +122,7 @@ class Ahead:
         if seen.share(np.array([then.N]))[0] > 0.5:
             return [
                 "The forecast follows a closed system, which meets all measurements and is "
-                "determined narrowly there"
+                "determined narrowly there; its interval is that of other systems"
             ]
         said = _assumed(seen.trend, self.x, self.y)
         if self.fit:

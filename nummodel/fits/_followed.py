@@ -1,8 +1,8 @@
 """How far a closed system may be followed beyond the measurements.
 
 A closed system that meets everything that was measured, and is determined narrowly at a later load,
-may well be right there. Throughputs alone do not tell one system from another, so none is followed
-unless response times, utilisations or numbers of servers are known as well.
+may well be right there. Measurements hardly tell how many servers a station has, so no system is
+followed unless such numbers are known.
 """
 
 from collections.abc import Mapping
@@ -19,6 +19,8 @@ from nummodel.fits._problem import quantile
 #: A closed system is followed where the 95 % interval of ln X on its curve is no wider than this,
 #: less where it is wider, and not at all where it is twice as wide.
 NARROW = 0.3
+#: No closed system is followed if the last throughput is lower by this share than an earlier one.
+FALLEN = 0.1
 #: The loads at which that width is computed, as multiples of the last one.
 AT = np.array([2.0, 4.0, 16.0])
 
@@ -55,7 +57,9 @@ def follow(
     """The closed system that measurements allow to follow, or None. `face` is the fit of a closed
     system to these columns (see `fit_closed`), if there is one already.
     """
-    if not others and not any(n.startswith("c_") for n in known):
+    if not any(n.startswith("c_") for n in known):
+        return None
+    if X[N == N.max()].mean() < (1 - FALLEN) * X.max():
         return None
     try:
         face = face or fit_closed(N, X, others, **known)

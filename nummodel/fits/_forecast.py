@@ -131,8 +131,8 @@ def forecast(
     interval (low, high) and, with R or Z, also R, R_low and R_high. Nothing is said of percentiles
     of response times.
 
-    The middle is that of the trend of the last points, or of a closed system that no test rejects,
-    as far as the measurements determine it narrowly.
+    The middle is that of the trend of the last points or, if numbers of servers are known, of a
+    closed system that no test rejects, as far as the measurements determine it narrowly.
 
     A measurement at such a load lies in the interval with the probability `level`, if the system
     is like those whose curves calibrated it; no more than that is known.
