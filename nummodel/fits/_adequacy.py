@@ -106,8 +106,8 @@ def cautions(fit: Fit, run: Any = None, x: str = "", y: str = "") -> list[str]:
     if p < ODD and fault == "outlier":
         far = show(float(fit.N[np.argmax(_studentised(fit, _signed(fit)))]))
         sentences.append(
-            f"the point at {x} = {far} is farther from the curve than chance explains: either it "
-            "was measured in another way, or the law is wrong there"
+            f"the point at {x} = {far} is farther from the curve than chance explains: "
+            "measure it again"
         )
     if p < ODD and fault == "runs":
         sentences.append(
