@@ -77,14 +77,14 @@ def answer(fit: Fit, x: str = "", y: str = "", level: float = 0.95) -> str:
         return f"No peak was measured. {seen} {law}; with another law, {y} may go on rising."
     ceiling = f"{show(fit.X_max)}{between('X_max')}" if np.isfinite(fit.X_max) else ""
     if not ceiling:
-        end = f": by the fitted law, {y} goes on rising"
+        end = ": the fitted law has no ceiling, though every real system has one"
         if np.isnan(fit.X_max):
             end = ", and whether the fitted law has a ceiling is not known"
         return f"{seen} No limit was measured{end}."
     if fit.X_max * ABOVE < highest:
         return (
-            f"{seen} The ceiling of the fitted law, {ceiling}, is far below that: the law does not "
-            "hold there."
+            f"{seen} The ceiling of the fitted law, {ceiling}, is far below {show(highest)}: the "
+            "law does not hold there."
         )
     if ABOVE * highest < fit.X_max:
         return (
