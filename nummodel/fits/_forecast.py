@@ -28,8 +28,8 @@ CHECKED = (
 )
 #: Why intervals reach far down: what fell is X at a load from the third on.
 FELL = (
-    "It reaches so far down because on 23 of 161 curves throughput later fell to less than half of "
-    "what it had been"
+    "It reaches so far down because on 13 of 161 curves throughput fell to less than half within "
+    "one doubling of the load"
 )
 #: The largest load that is searched for, as a multiple of the last one. Of the later loads that
 #: calibrated the intervals, 99 % are nearer than 20 times the last one.

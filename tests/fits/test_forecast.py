@@ -262,10 +262,18 @@ def test_what_forecasts_were_checked_on_is_counted():
 
 
 def test_how_many_curves_fell_to_less_than_half_is_counted():
-    """Later than their third load, and less than half of X at an earlier load from there on."""
-    every = [np.array(c.X) for c in contest.many() + contest.servers()]
-    fell = sum(bool((X[3:] < 0.5 * np.maximum.accumulate(X[2:-1])).any()) for X in every)
-    assert f"because on {fell} of {len(every)} curves throughput later fell to less than" in FELL
+    """From their third load on, and as far as loads are printed in whole numbers."""
+    every = [(c.N, c.X) for c in contest.many() + contest.servers()]
+    fell = sum(
+        any(
+            X[j] < X[i] / 2 and N[j] <= 2.05 * N[i]
+            for i in range(2, len(N))
+            for j in range(i + 1, len(N))
+        )
+        for N, X in every
+    )
+    told = f"on {fell} of {len(every)} curves throughput fell to less than half within one doubling"
+    assert told in FELL
 
 
 def test_the_constants_are_what_the_curves_say():
