@@ -14,7 +14,8 @@ from nummodel.records import data
 TABLES = data.tables()
 AUDITED = [name for name in TABLES if data.card(name).get("identities")]
 
-#: What a second person typed from the sources alone, without a look at data/.
+#: What a second person typed from the sources alone, without a look at data/. The same person typed
+#: `zvm-text` twice.
 TYPED = Path(__file__).parent / "typed"
 #: Tables that a simulation of this project wrote, and their SHA-256. Each file came from one run of
 #: the make target that is named beside it. A hash changes only when that target has run again.
