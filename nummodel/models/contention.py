@@ -67,10 +67,13 @@ class Readings(NamedTuple):
 
 
 class After(NamedTuple):
-    """The lowest and the highest share `p` of contended uses, and mean wait `W` of these [s]."""
+    """The least and the most of: the share `p` of contended uses, their mean wait `W` [s], and the
+    share of all waiting time that a change has `saved`.
+    """
 
     p: tuple[float, float]
     W: tuple[float, float]
+    saved: tuple[float, float]
 
 
 @station
@@ -155,9 +158,9 @@ def after(
     prediction. Without it, holds may be shorter than `hold` says, if waiting threads have slowed
     the holder. The wait of a contended use is at least half of a hold.
 
-    >>> line = Line(acquisitions=10**6, contentions=10**4, wait=0.01, hold=1.0)
-    >>> [round(end, 5) for end in after(line, uses=0.1).p]
-    [0.00093, 0.00108]
+    >>> line = Line(acquisitions=10**10, contentions=10**8, wait=100.0, hold=10_000.0)
+    >>> [round(end, 5) for end in after(line, uses=0.1).p]  # somewhat off a tenth of 0.01
+    [0.00099, 0.00101]
 
     Raises ValueError for a change that makes the lock busier, and where `readings` does.
     """
@@ -178,20 +181,24 @@ def after(
     piled = 1 / (1 - min(slowed, 1.0) * (1 - busier))
     low, high = shares.min(), max(shares.max(), p * busier * piled)
     few, many = (_chance(line.contentions, uses * line.acquisitions * q) for q in (low, high))
-    shortest, longest = S_before * sizes[0] / 2, W * max(1.0, sizes[1]) * piled
+    low, high = max(0.0, low * (1 - few)), min(1.0, high * (1 + many))
+    shortest, longest = S_before * sizes[0] / 2 * max(0.0, 1 - few), W * max(1.0, sizes[1])
+    waits = (uses * low * shortest, uses * high * longest)  # for each use there was before
     return After(
-        (float(max(0.0, low * (1 - few))), float(min(1.0, high * (1 + many)))),
-        (float(shortest * max(0.0, 1 - few)), float(longest * (1 + few))),
+        (float(low), float(high)),
+        (float(shortest), float(longest * piled * (1 + few))),
+        (float(max(0.0, 1 - waits[1] / (p * W))), float(1 - waits[0] / (p * W))),
     )
 
 
 def saturation(line: Line) -> tuple[float, float]:
     """How many times as many threads as now the lock can feed: the least and the most.
 
-    With more of them some must wait, whatever the order. Below 1, there are too many already.
+    With more of them some must wait, whatever the order, as a full lock goes from hand to hand.
+    Below 1, there are too many already.
     """
-    n, Z, _ = readings(line)
-    times = locks.lock_saturation(1.0, Z) / n
+    n, Z, h = readings(line)
+    times = locks.lock_saturation(1 + h, Z) / n
     return float(times.min()), float(times.max())
 
 
