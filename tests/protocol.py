@@ -181,19 +181,24 @@ def sharded(N, Z, S, m, runs=10, uses=6000):
     return mean(samples), half_width(samples)
 
 
-def readers_writers(N, Z, S, w, runs=10, uses=6000):
-    """First come, first served: readers enter together, a writer when all are out, and alone."""
+def readers_writers(N, Z, S, w, runs=10, uses=6000, found=False):
+    """First come, first served: readers enter together, a writer when all are out, and alone.
+
+    Uses per second, or the share that has to wait: if the lock is `found` held by another one.
+    """
     samples = []
     for seed in range(runs):
         rng = random.Random(seed)
         think = (lambda r=rng: r.expovariate(1 / Z)) if Z else (lambda: 0.0)
         events = [(think(), i, "come") for i in range(N)]
         heapq.heapify(events)
-        queue, inside, writing, done, start = [], 0, False, 0, 0.0
+        queue, inside, writing, done, start, asked, waited = [], 0, False, 0, 0.0, 0, 0
         while done < uses + uses // 10:
             now, thread, what = heapq.heappop(events)
             if what == "come":
                 queue.append((thread, rng.random() < w))
+                asked += 1
+                waited += len(queue) > 1 or writing or (queue[0][1] and inside > 0)
             else:
                 inside, writing, done = inside - 1, False, done + 1
                 heapq.heappush(events, (now + think(), thread, "come"))
@@ -202,7 +207,7 @@ def readers_writers(N, Z, S, w, runs=10, uses=6000):
                 thread, writing = queue.pop(0)
                 inside += 1
                 heapq.heappush(events, (now + rng.expovariate(1 / S), thread, "leave"))
-        samples.append(uses / (now - start))
+        samples.append(waited / asked if found else uses / (now - start))
     return mean(samples), half_width(samples)
 
 

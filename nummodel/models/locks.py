@@ -216,8 +216,8 @@ def sharded_grant(grant: Grant, m, N: int) -> Grant:
     G[0] = 1.0
     for bit in range(bits):
         if bit:
-            power = convolved(power, power)
-        G = np.where(m >> bit & 1, convolved(G, power), G)
+            power = _convolved(power, power)
+        G = np.where(m >> bit & 1, _convolved(G, power), G)
     if not (np.isfinite(G) & (G > 0)).all():
         raise ArithmeticError(f"N is {N} and m up to {m.max()}: beyond what floats can hold")
     # Each of the m is chosen with 1/m: as demands, all of the terms times m^-n.
@@ -343,7 +343,7 @@ def _seconds(grant: Grant, n: int) -> np.ndarray:
     return within(f"grant({n})", grant(n), SHORTEST, 1 / SHORTEST)
 
 
-def convolved(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def _convolved(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """The product of two series, as far as they go, along the first axis."""
     y = np.zeros(np.broadcast_shapes(a.shape, b.shape))
     for k in range(len(a)):
