@@ -36,8 +36,8 @@ def constant(Z):
 THINKING = (even, uneven, bursts)
 
 
-def count(think, hold, n, m=1, h=0.0, seed=0):
-    return Line(*protocol.counted(think, HOLDS[hold], n, h, m, seed=seed), n)
+def count(think, hold, n, m=1, h=0.0, **more):
+    return Line(*protocol.counted(think, HOLDS[hold], n, h, m, **more), n)
 
 
 def inside(value, ends, slack=0.0):
@@ -71,7 +71,7 @@ def test_found_held_is_the_utilisation_that_the_others_make(n, Z):
     "n, Z, m", [(2, 0.0, 2), (2, 5.0, 4), (5, 3.0, 2), (9, 0.5, 3), (40, 10.0, 8)]
 )
 def test_found_held_at_one_of_several_locks(n, Z, m):
-    """Of m stations with n - 1 customers; as waits elsewhere are left out, the share is too high."""
+    """Of m stations with n - 1 customers; too high, as waits elsewhere are left out."""
     others = networks.solve([networks.queue(1 / m)] * m, n - 1, Z)
     ratio = found_held(n, 1.0, Z, m=m) / others.rho[0]
     assert 1 - 1e-9 < ratio < 1.3
@@ -189,7 +189,8 @@ def test_threads_in_step_miss_the_range_unless_the_elapsed_time_is_known():
 
 
 def test_bursts_of_constant_holds_miss_the_range_unless_the_elapsed_time_is_known():
-    before, then = (count(bursts(20.0), "constant", 2, m=m, h=1.0) for m in (1, 4))
+    many = {"uses": 150_000}
+    before, then = (count(bursts(20.0), "constant", 2, m=m, h=1.0, **many) for m in (1, 4))
     share = then.contentions / then.acquisitions
     assert share < after(before._replace(elapsed=None), m=4).p[0]
     assert inside(share, after(before, m=4).p)
