@@ -2,4 +2,4 @@
 
 from nummodel._faces import face
 
-__getattr__, __dir__ = face(__name__, "claims columns data folder readers")
+__getattr__, __dir__ = face(__name__, "claims columns contended data folder readers")

@@ -29,6 +29,9 @@ SIMULATED = {
 COPIED = {
     "scaling-curves": "f7d46c3292807e2efa8684591eed8434558dc4acec7f6d147f99fdb67f5bb703",
     "mysql2026": "04488d80b1230cc756f7170d1d25634832eed72e1455f45b89b5e84fe6452e8a",
+    "directory-lock": "46d7206a928f2918fa6e39ac68113d79de690c49fbd5b2203fb56b25417e1ed3",
+    "lock-stat-lines": "fdf01f92d592a38601a3bff6d51ded7925ccb19d36ce3fd8e295fe50684cb110",
+    "lock-stat-pair": "65baaad27a3391893367afdf4f27834bdf6af122ec43826c404a4197ef841377",
 }
 #: Columns whose source the second person did not have. The hash of their table stands in for them.
 TYPED_ONCE = {"sysv-semop": {"refactored_per_s", "fine_per_s"}}

@@ -1,0 +1,83 @@
+"""Outputs of three tools as one table of locks, and the page of notebook 24 about each."""
+
+import html
+from pathlib import Path
+
+import pytest
+
+from nummodel.errors import InputError
+from nummodel.records import contended, data
+from nummodel.reports import pages, report, runs
+
+RECORDINGS = Path(__file__).parent / "readers" / "recordings"
+
+
+def test_a_line_of_lock_stat():
+    """The figures are those of the recording, in seconds."""
+    (row,) = contended.load(RECORDINGS / "lock-stat-0.3-memcg.txt").to_dict("records")
+    assert (row["contentions"], row["acquisitions"]) == (3086077, 80763359)
+    assert (row["wait"], row["hold"]) == pytest.approx((1.97850838, 37.89263586))
+    assert row["longest"] == pytest.approx(0.01437227) and row["elapsed"] != row["elapsed"]
+
+
+def test_readers_and_writers_are_two_rows():
+    names = contended.load(RECORDINGS / "lock-stat-0.4-points-by-hand.txt").index
+    assert {"&mm->mmap_sem (R)", "&mm->mmap_sem (W)"} < set(names)
+
+
+def test_callers_of_the_same_name_are_one_row():
+    table = contended.load(RECORDINGS / "perf-lock-6.1-caller.txt")
+    text = (RECORDINGS / "perf-lock-6.1-caller.txt").read_text()
+    rows = [
+        line.split()
+        for line in text.splitlines()
+        if line.endswith("unix_stream_read_generic+0x6de")
+    ]
+    assert table.index.is_unique and table["wait"].is_monotonic_decreasing
+    found = table.loc["unix_stream_read_generic+0x6de (spinlock)", "contentions"]
+    assert found == sum(int(row[0]) for row in rows) > 0
+    assert table[["acquisitions", "hold"]].isna().all(axis=None)
+
+
+def test_a_lock_without_a_name_has_its_address():
+    names = contended.load(RECORDINGS / "perf-lock-6.3-lock.txt").index
+    assert "mmap_lock (rwsem)" in names and not any(name.startswith(" ") for name in names)
+
+
+def test_rates_are_those_of_a_second():
+    """Rate times mean spin is what the screen prints as a share of 32 processors."""
+    table = contended.load(RECORDINGS / "fcx265-5.3.txt")
+    assert table.index[0] == "SRMSLOCK" and (table["elapsed"] == 1).all()
+    share = data.value("zvm-lock-log", "total_spin", lock="SRMSLOCK")
+    assert table["wait"].iloc[0] / 32 == pytest.approx(share, abs=share.half * 3)
+    assert contended.load("zvm-lock-log")["wait"].tolist() == pytest.approx(table["wait"].tolist())
+
+
+@pytest.mark.parametrize(
+    "name, wrong",
+    [("vmstat-4-n.txt", "an output of vmstat, expected one of /proc/lock_stat"),
+     ("perf-lock-samples.txt", "3 outputs, expected one"),
+     ("perf-lock-6.1-task.txt", "waits of tasks or groups, expected those for locks"),
+     ("missing.txt", "No such file")],
+)  # fmt: skip
+def test_other_files_are_refused(name, wrong):
+    with pytest.raises(InputError, match=wrong):
+        contended.load(RECORDINGS / name)
+
+
+@pytest.mark.parametrize(
+    "name, found, more",
+    [("lock-stat-0.3-memcg.txt", "&counter->lock has 100 % of all waiting time", []),
+     ("lock-stat-0.4-points-by-hand.txt", "&mm->mmap_sem (R) has", ["elapsed=100", "c=4"]),
+     ("perf-lock-6.1-caller.txt", "open: how often locks are taken", ["elapsed=2", "c=8"]),
+     ("fcx265-5.3.txt", "SRMSLOCK has", ["c=32"])],
+)  # fmt: skip
+def test_a_page_about_a_file_of_ones_own(name, found, more, tmp_path):
+    """It answers about this file, and does not speak of the published lines."""
+    (run,) = runs.plan(["24"], [f"file={RECORDINGS / name}", *more])
+    outcome = report.execute_run(run, tmp_path)
+    assert outcome.error == "" and found in outcome.found
+    page = html.unescape((tmp_path / f"{run.name}.html").read_text())
+    assert outcome.found in page
+    for text in (page, pages.index([outcome])):
+        assert "i_mmap_mutex" not in text and "memory controller" not in text
