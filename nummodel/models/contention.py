@@ -152,6 +152,10 @@ def readings(line: Line) -> Readings:
     contended, _, wait = _closed(n, 1.0, Z, h)
     # The shortest waits are those for constant holds, of which half is over.
     possible = h + (wait / contended - h) / 2 <= W / S * (1 + CHANCE / line.contentions**0.5)
+    if not possible.any():
+        raise ValueError(
+            "no system of threads that are alike agrees with the counters of this lock"
+        )
     return Readings(n[possible], Z[possible], h[possible])
 
 
@@ -227,7 +231,7 @@ def _means(line: Line) -> tuple[float, float, float]:
     if line.elapsed is not None and line.hold > line.elapsed:
         raise ValueError(
             f"holds take {line.hold:.4g} s in {line.elapsed:.4g} s, expected no more: these are "
-            "several locks, or several hold one at a time"
+            "several locks, or several holders at a time"
         )
     if W * (1 + CHANCE / line.contentions**0.5) < S / 2:
         raise ValueError(

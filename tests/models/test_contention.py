@@ -1,8 +1,12 @@
 """What a line of lock statistics says, against simulations that count as lock_stat does."""
 
+import re
+
 import numpy as np
 import protocol
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from nummodel.models import contention, networks
 from nummodel.models.contention import Line, after, found_held
@@ -120,6 +124,26 @@ def test_what_cannot_be_is_refused():
         after(Line(100, 10, 1.0, 1.0), hold=2.0)
     with pytest.raises(ValueError, match="acquisitions is nan"):
         after(Line(float("nan"), 10, 1.0, 1.0))
+
+
+@settings(max_examples=settings().max_examples * 20 // 100, deadline=None)
+@given(
+    st.floats(1, 1e9), st.floats(1e-6, 1.0), st.floats(0.5, 1e6), st.floats(1e-9, 1e3),
+    st.sampled_from([None, 1.0, 3.0, 1000.0]), st.sampled_from([None, 2.0, 9.0]),
+    st.sampled_from([{"m": 3}, {"uses": 0.1}, {"hold": 0.5}, {"w": 0.2}, {"S": 1e-9}]),
+)  # fmt: skip
+def test_ends_are_in_order_or_the_line_is_refused(C, p, W, S, idle, c, change):
+    """Contentions, their share, waits in mean holds, mean hold, and elapsed over held time."""
+    hold = C / p * S
+    line = Line(C / p, C, C * W * S, hold, idle and idle * hold, c)
+    try:
+        found = after(line, **change)
+        fed = contention.saturation(line)
+    except ValueError as error:
+        assert re.search("no system of threads|as busy|expected", str(error))
+        return
+    assert 0 <= found.p[0] <= found.p[1] <= 1 and 0 <= found.saved[0] <= found.saved[1] <= 1
+    assert 0 <= found.W[0] <= found.W[1] < np.inf and 0 <= fed[0] <= fed[1] < np.inf
 
 
 # --- a change, counted before and after --------------------------------------------------------
