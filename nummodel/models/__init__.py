@@ -6,5 +6,6 @@ An argument that makes no sense raises a ValueError that names it and says what 
 from nummodel._faces import face
 
 __getattr__, __dir__ = face(
-    __name__, "locks networks nodes numa operational partition queueing scaling storage systems"
+    __name__,
+    "locks memory networks nodes numa operational partition queueing scaling storage systems",
 )
