@@ -34,7 +34,7 @@ NOTES = """
 ## What was tried
 
 The curves of all nine machines had been looked at before any law was written, and left-out machines
-were predicted by some 240 combinations of law, rule and way of learning (2026-11-23). So figures of
+were predicted by some 260 combinations of law, rule and way of learning (2026-11-23). So figures of
 machines that nobody has seen may be worse. Beside what the table shows:
 
 - **One number for each machine.** The figures of a law were constants times powers of one number,

@@ -27,8 +27,8 @@ NOISE = 0.03
 class Population(NamedTuple):
     """What machines are like.
 
-    `mean` and `covariance` are those of the logarithms of three figures of `_rise`. `places` has the
-    mean and the standard deviation of ln(lines under way in a full memory/(lines read per ns *
+    `mean` and `covariance` are those of the logarithms of three figures of `_rise`. `places` has
+    the mean and the standard deviation of ln(lines under way in a full memory/(lines read per ns *
     delay in cycles)), where the lines per ns and the delay are those of a point of medium load.
     """
 

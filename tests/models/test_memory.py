@@ -49,8 +49,8 @@ def grid(u, r):
 
 @pytest.mark.parametrize("u, r", [(0.5, 1.2), (0.7, 1.5), (0.9, 2.0), (1.0, 1.5)])
 def test_the_posterior_is_that_of_a_grid(u, r):
-    """The mode is as good as any point of the grid. The latency of a full memory has the grid's mean
-    and deviation, as far as a tangent tells: the deviation is up to 1.7 times as large."""
+    """The mode is as good as any point of the grid. The latency of a full memory has the grid's
+    mean and deviation, as far as a tangent tells: the deviation is up to 1.7 times as large."""
     figures, log = grid(u, r)
     mode, covariance = memory._posterior(memory._rise, memory.MACHINES, u, r)
     deviation = np.linalg.solve(
