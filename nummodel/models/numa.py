@@ -124,6 +124,19 @@ def mix(access, copies) -> Mix:
 
     Raises ValueError for shares that add up to less than one, and if there are no accesses.
     """
+    shares = paths(access, copies)
+    total, far = shares.sum(1), shares - np.diag(np.diag(shares))
+    by_node = np.divide(far.sum(1), total, out=np.zeros(len(total)), where=total > 0)
+    return Mix(float(far.sum()), by_node, shares.sum(0))
+
+
+def paths(access, copies) -> np.ndarray:
+    """Share of all accesses that go from node i, a row, to the memory of node k; as in `mix`.
+
+    >>> paths([[3.0], [1.0]], [striped(2)])
+    array([[0.375, 0.375],
+           [0.125, 0.125]])
+    """
     A = within("access", access, 0, np.finfo(float).max, ndim=(2,))
     P = within("copies", copies, 0, 1, ndim=(2,))
     if A.shape != P.T.shape:
@@ -137,13 +150,32 @@ def mix(access, copies) -> Mix:
         raise ValueError(f"copies is {P.tolist()}, expected shares that add up to 1 or more")
     A = A / A.max()  # so that the sum of the largest figures does not overflow
     A = A / A.sum()
-    near, far = A * P.T, A * (1 - P.T)
     elsewhere = P.sum(1) - P.T  # of item j, what is on other nodes than i
     with np.errstate(all="ignore"):
-        per_share = np.where(elsewhere > 0, far / elsewhere, 0.0)
-        by_node = np.where(A.any(1), far.sum(1) / A.sum(1), 0.0)
-    served = near.sum(1) + per_share.sum(0) @ P - (per_share * P.T).sum(1)
-    return Mix(float(far.sum()), by_node, served)
+        per_share = np.where(elsewhere > 0, A * (1 - P.T) / elsewhere, 0.0)
+    shares = per_share @ P
+    np.fill_diagonal(shares, (A * P.T).sum(1))
+    return shares
+
+
+def first_touch(access) -> np.ndarray:
+    """Copies of items, each on the node that touches it first, if that is a matter of chance.
+
+    Nodes access at random times, so node i is the first to access item j with the probability of
+    its share of the accesses to j. If one node writes all data before the others start, the item is
+    on that node: `striped(nodes, over=[0])`.
+
+    >>> first_touch([[3.0, 0.0], [1.0, 2.0]])
+    array([[0.75, 0.25],
+           [0.  , 1.  ]])
+
+    Raises ValueError for an item that no node accesses.
+    """
+    A = within("access", access, 0, np.finfo(float).max, ndim=(2,))
+    if not A.any(0).all():
+        raise ValueError(f"access is {A.tolist()}, expected a figure above 0 for each item")
+    A = A / A.max(0)
+    return (A / A.sum(0)).T
 
 
 # --- memory under load ------------------------------------------------------------------------

@@ -28,6 +28,7 @@ from nummodel.arguments import WHOLE
 from nummodel.formula import Formula
 from nummodel.models import (
     locks,
+    memory,
     networks,
     nodes,
     numa,
@@ -45,7 +46,7 @@ ATTACK = "NUMMODEL_CALLS" in os.environ
 CALLS = int(os.environ.get("NUMMODEL_CALLS", 2000))
 SEED = int(os.environ.get("NUMMODEL_SEED", 2026))
 LIMIT = 2.0
-ROOMS = (queueing, networks, locks, numa, storage, partition, nodes, scaling, operational)
+ROOMS = (queueing, networks, locks, memory, numa, storage, partition, nodes, scaling, operational)
 #: Takes expressions, as a part of formulas.
 ALGEBRA = ("queueing.while_stable",)
 
@@ -204,6 +205,11 @@ DRAWN = {
     "networks.Z": by_class("Z"),
     "networks.lamda": by_class("lamda"),
     "networks.D": lambda rng, _: [number(rng, "D"), [time(rng)] * 3][rng.integers(2)],
+    "latency": table(1.0, 2.0, 3.0, 0.0, 1e300, 1e-300),
+    "B_mid": lambda rng, _: number(rng, "B"),
+    "R_mid": lambda rng, _: number(rng, "R"),
+    "delay": lambda rng, _: [None, 1, 200, 20000, 0][rng.integers(5)],
+    "memory.channels": lambda rng, _: int(rng.choice([1, 2, 6, 0])),
     "numa.nodes": lambda rng, _: number(rng, "nodes"),
     "storage.m": lambda rng, _: number(rng, "m"),
     "storage.c": lambda rng, _: number(rng, "c"),

@@ -1,0 +1,180 @@
+"""Memory under load: what three figures of a machine tell, and nodes that load one another.
+
+`loaded_range` gives the latency at any bandwidth from three figures of a machine: the idle latency,
+the greatest bandwidth, and one point between them. The law (`_rise`) has three unknowns, and one
+point does not determine them: at half or two thirds of the greatest bandwidth, machines are alike
+whose latencies differ by a factor of two when memory is full. What the point leaves open is taken
+from nine machines whose curves were published. Each predicted from the other eight, with a point
+near 70 % of the greatest bandwidth, the mean error is 10 % and the worst 142 %; with the delay of
+this point, 5.4 % and 22 % (`benchmarks/MEMORY.md`).
+
+`memories` makes the stations of a closed network from a placement of data: nodes that read from the
+same memory wait for one another.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nummodel.arguments import continuous, count, ordered, within
+from nummodel.models import networks, numa
+
+#: Standard deviation of ln R of a measured point around the law.
+NOISE = 0.03
+
+
+class Population(NamedTuple):
+    """What machines are like.
+
+    `mean` and `covariance` are those of the logarithms of three figures of `_rise`. `places` has
+    the mean and the standard deviation of ln(lines under way in a full memory/(lines read per ns *
+    delay in cycles)), where the lines per ns and the delay are those of a point of medium load.
+    """
+
+    mean: np.ndarray
+    covariance: np.ndarray
+    places: tuple[float, float]
+
+
+#: The nine machines of the tables loaded-latency*; `make memory` computes these figures.
+MACHINES = Population(
+    np.array([-1.5066, -0.6888, 0.3347]),
+    np.array([[0.2028, 0.0918, -0.2103], [0.0918, 0.1204, -0.0953], [-0.2103, -0.0953, 0.3283]]),
+    (0.736, 0.314),
+)
+#: Standard deviations on either side of the middle that hold 95 %; from `make memory`, too.
+WIDTH = 1.97
+
+
+class Latency(NamedTuple):
+    """Latency of a read [s]: the middle, and the ends of an interval that ought to hold 95 %."""
+
+    middle: Any
+    low: Any
+    high: Any
+
+
+def loaded_range(B, R0, B_max, B_mid, R_mid, delay=None) -> Latency:
+    """Latency of a read at bandwidth `B` [bytes/s], a number or an array, from three figures.
+
+    `R0` is the latency of idle memory [s], `B_max` the greatest bandwidth that was measured, and
+    `R_mid` the latency at the bandwidth `B_mid`. `delay` is the pause between two reads of a thread
+    at that point [clock cycles], as Intel's Memory Latency Checker prints it. The reads in a second
+    times the pause say how many threads read, and a full memory is a closed system: the more
+    threads, the more lines are under way, and the longer a read takes.
+
+    >>> machine = {"R0": 78e-9, "B_max": 226e9, "B_mid": 134e9, "R_mid": 103e-9}
+    >>> [f"{1e9 * R:.0f} ns" for R in loaded_range(226e9, **machine)]
+    ['184 ns', '97 ns', '349 ns']
+    >>> [f"{1e9 * R:.0f} ns" for R in loaded_range(226e9, **machine, delay=300)]
+    ['260 ns', '166 ns', '406 ns']
+
+    If more threads read than memory can serve, bandwidth may fall: then the law has the latency of
+    the rising branch only. Raises ValueError for a bandwidth above `B_max`, a point that is faster
+    than idle memory, and a delay below 1.
+    """
+    given = continuous({"B": B, "B_max": B_max})
+    one = {"R0": R0, "B_max": B_max, "B_mid": B_mid, "R_mid": R_mid}
+    one = {name: float(within(name, value, 1e-30, 1e30, ndim=(0,))) for name, value in one.items()}
+    ordered(one, "R0", "R_mid")
+    ordered(one, "B_mid", "B_max")
+    ordered(given, "B", "B_max")
+    places = None
+    if delay is not None:
+        reads = one["B_mid"] / numa.LINE - 1 / one["R_mid"]  # the measuring thread does not pause
+        if reads <= 0:
+            raise ValueError(f"B_mid is {B_mid}, expected more than one read in R_mid, {R_mid} s")
+        pause = float(within("delay", delay, 1, 1e9, ndim=(0,)))
+        places = reads * pause * numa.LINE / (one["B_max"] * one["R0"] * 1e9)
+    u, u_mid = (np.minimum(b / one["B_max"], 1.0) for b in (given["B"], one["B_mid"]))
+    figures, covariance = _posterior(_rise, MACHINES, u_mid, one["R_mid"] / one["R0"], places)
+    middle, deviation = _predicted(_rise, figures, covariance, u)
+    R, spread = one["R0"] * np.exp(middle), np.exp(WIDTH * deviation)
+    return Latency(*(v if np.ndim(v) else float(v) for v in (R, R / spread, R * spread)))
+
+
+def _rise(u, figures):
+    """Latency over idle latency at a share `u` of the greatest bandwidth.
+
+    `figures` are logarithms of a service time s and the wait w in a full memory, both over the idle
+    latency, and between them of a power p. The wait is s u**p/(1 + s/w - u): that of M/G/1 if p is
+    1 and w infinite. It is finite at the greatest bandwidth because a finite number of reads is
+    under way, which leaves the share s/w of that bandwidth unused. The power has no theory. It is
+    below 1, since latency rises already at loads at which reads at random times hardly meet.
+    """
+    s, power, full = np.exp(figures)
+    return 1 + s * u**power / (s / full + 1 - u)
+
+
+def _posterior(law: Callable, machines: Population, u, r, places=None):
+    """Figures of `law`, their logarithms, and the covariance of these, of one of `machines`.
+
+    At the shares `u` of the greatest bandwidth the latencies over idle latency are `r`; `places` is
+    the latency of a full memory over idle latency where `machines.places` has the mean 0. Normal
+    errors of logarithms; the figures are those of the highest posterior density, the covariance is
+    that of the law's tangent there. So a deviation may be 1.7 times too large; the intervals, whose
+    width is calibrated, hold as many measurements as they should on average over the nine machines.
+    """
+    from scipy.optimize import least_squares
+
+    u, r = np.atleast_1d(u), np.log(np.atleast_1d(r))
+    whitened = np.linalg.inv(np.linalg.cholesky(machines.covariance))
+
+    def residuals(figures):
+        errors = [(np.log(law(u, figures)) - r) / NOISE, whitened @ (figures - machines.mean)]
+        if places is not None:
+            mean, deviation = machines.places
+            full = np.log(law(np.ones(1), figures))
+            errors.append((full - np.log(places) - mean) / deviation)
+        return np.concatenate(errors)
+
+    found = least_squares(residuals, machines.mean)
+    return found.x, np.linalg.inv(found.jac.T @ found.jac)
+
+
+def _predicted(law: Callable, figures, covariance, u):
+    """Logarithm of latency over idle latency at `u`, and its standard deviation with `NOISE`."""
+    steps = 1e-4 * np.eye(len(figures))
+    slopes = np.stack([(np.log(law(u, figures + h) / law(u, figures - h))) / 2e-4 for h in steps])
+    variance = np.einsum("i...,ij,j...->...", slopes, covariance, slopes) + NOISE**2
+    return np.log(law(u, figures)), np.sqrt(variance)
+
+
+# --- nodes that load one another ---------------------------------------------------------------
+
+
+def memories(access, copies, latency, B_max, channels: int = 1) -> list[networks.Station]:
+    """Stations of a closed network whose classes are nodes and whose customers are reads.
+
+    `access` and `copies` are those of `numa.mix`, `latency[i, k]` is the idle latency of a read by
+    node i from the memory of node k [s], and `B_max` the greatest bandwidth of a node's memory
+    [bytes/s], of `channels` channels that are used alike. A read takes its idle latency, in which a
+    channel passes the line, and waits before for its turn at the channel. `networks.schweitzer`
+    and, with few reads, `networks.solve` tell throughput and latency of each node from the numbers
+    of reads that a node has under way. Links between nodes are never full here.
+
+    Two nodes with 40 reads each. If all data are on the first, its memory limits both:
+
+    >>> latency = 1e-9 * np.array([[78.0, 143.0], [144.0, 78.0]])
+    >>> for placed in (numa.striped(2), numa.striped(2, over=[0])):
+    ...     stations = memories(np.ones((2, 1)), [placed], latency, B_max=20e9)
+    ...     print((1e9 * networks.solve(stations, (40, 40)).R).round())
+    [137. 138.]
+    [227. 294.]
+
+    Raises ValueError as `numa.mix` does, and for a latency that is less than the time of a line.
+    """
+    shares, m = numa.paths(access, copies), count("channels", channels)
+    t = within("latency", latency, 0, ndim=(2,))
+    if t.shape != shares.shape or not shares.any(1).all():
+        raise ValueError(
+            f"latency has the shape {t.shape}, expected {len(shares)} x {len(shares)}; and access "
+            f"is {access}, expected one figure above 0 for each node"
+        )
+    S = m * numa.LINE / float(within("B_max", B_max, 1e-30, 1e30, ndim=(0,)))
+    if t.min() < S:
+        raise ValueError(f"latency is {t.min():g}, expected at least the time of a line, {S:g}")
+    shares = shares / shares.sum(1, keepdims=True)
+    idle = networks.delay((shares * (t - S)).sum(1))
+    return [idle, *(networks.queue(to / m * S) for to in shares.T for _ in range(m))]

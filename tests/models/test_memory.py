@@ -1,0 +1,220 @@
+"""Memory under load: limits of the law, the posterior on a grid, reads simulated one by one."""
+
+import ast
+import heapq
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.special import logsumexp
+
+from nummodel.models import memory, networks, numa, queueing
+from nummodel.records import data
+
+ROOT = Path(__file__).parents[2]
+THREE = {"R0": 80e-9, "B_max": 2e11, "B_mid": 1.4e11, "R_mid": 110e-9}
+
+# --- the law ----------------------------------------------------------------------------------
+
+
+def test_without_limit_and_power_the_law_is_an_open_queue():
+    u = np.array([0.0, 0.3, 0.9])
+    law = memory._rise(u, np.array([np.log(0.2), 0.0, 60.0]))
+    assert law - 1 == pytest.approx(queueing.mg1_waiting(lamda=u / 0.2, S=0.2, cv2=1.0))
+    assert law - 1 == pytest.approx(queueing.mm1_waiting(lamda=u / 0.2, S=0.2))
+
+
+@given(st.lists(st.floats(-3, 2), min_size=3, max_size=3))
+def test_the_law_at_its_ends(figures):
+    R = memory._rise(np.linspace(0, 1, 50), np.array(figures))
+    assert R[0] == 1 and R[-1] == pytest.approx(1 + np.exp(figures[2]))
+    assert (np.diff(R) > 0).all()
+
+
+# --- three figures ----------------------------------------------------------------------------
+
+
+def grid(u, r):
+    """The posterior by brute force: a grid of figures in deviations of the population."""
+    steps = np.linspace(-3.5, 3.5, 61)
+    z = np.stack(np.meshgrid(steps, steps, steps), -1).reshape(-1, 3)
+    figures = memory.MACHINES.mean + z @ np.linalg.cholesky(memory.MACHINES.covariance).T
+    log = -(z**2).sum(1) / 2
+    errors = np.log(memory._rise(u, figures.T)) - np.log(r)
+    return figures, log - (errors / memory.NOISE) ** 2 / 2
+
+
+@pytest.mark.parametrize("u, r", [(0.5, 1.2), (0.7, 1.5), (0.9, 2.0), (1.0, 1.5)])
+def test_the_posterior_is_that_of_a_grid(u, r):
+    """The mode is as good as any point of the grid. The latency of a full memory has the grid's
+    mean and deviation, as far as a tangent tells: the deviation is up to 1.7 times as large."""
+    figures, log = grid(u, r)
+    mode, covariance = memory._posterior(memory._rise, memory.MACHINES, u, r)
+    deviation = np.linalg.solve(
+        np.linalg.cholesky(memory.MACHINES.covariance), mode - memory.MACHINES.mean
+    )
+    error = (np.log(memory._rise(u, mode)) - np.log(r)) / memory.NOISE
+    assert -(deviation**2).sum() / 2 - error**2 / 2 >= log.max() - 1e-9
+    weight = np.exp(log - logsumexp(log))
+    full = np.log(memory._rise(1.0, figures.T))
+    mean = weight @ full
+    sd = np.sqrt(weight @ (full - mean) ** 2 + memory.NOISE**2)
+    told, width = memory._predicted(memory._rise, mode, covariance, 1.0)
+    assert told == pytest.approx(mean, abs=0.3 * width) and 0.9 < width / sd < 1.7
+
+
+@pytest.mark.parametrize("B_mid, R_mid", [(1e11, 100e-9), (1.4e11, 110e-9), (1.9e11, 170e-9)])
+def test_the_curve_passes_through_the_given_figures(B_mid, R_mid):
+    point = THREE | {"B_mid": B_mid, "R_mid": R_mid}
+    assert memory.loaded_range(0.0, **point).middle == pytest.approx(80e-9)
+    middle, low, high = memory.loaded_range(B_mid, **point)
+    assert middle == pytest.approx(R_mid, rel=memory.NOISE) and low < R_mid < high
+    curve = memory.loaded_range(np.linspace(0, 2e11, 30), **point)
+    assert all((np.diff(end) > 0).all() for end in (curve.middle, curve.high))
+    assert (curve.low < curve.middle).all() and (curve.middle < curve.high).all()
+
+
+def test_latencies_have_the_unit_of_those_that_are_given():
+    """Ten times as slow at a tenth of the bandwidth, the lines under way stay the same."""
+    slow = {"R0": 800e-9, "B_max": 2e10, "B_mid": 1.4e10, "R_mid": 1100e-9}
+    for end, other in zip(
+        memory.loaded_range(1e11, **THREE), memory.loaded_range(1e10, **slow), strict=True
+    ):
+        assert other == pytest.approx(10 * end)
+
+
+def test_a_longer_pause_at_the_same_bandwidth_means_more_threads_and_a_longer_wait():
+    full = [memory.loaded_range(2e11, **THREE, delay=delay).middle for delay in (100, 200, 400)]
+    assert (np.diff(full) > 0).all()
+
+
+def test_two_machines_alike_at_medium_load_differ_when_full():
+    """Haswell at 70 % and Denverton between two rows, and both at their greatest bandwidth: what
+    one figure for both would miss at least."""
+    others = dict(iter(data.load("loaded-latency-others").groupby("machine")))
+    idle = data.load("idle-latency-others").groupby("machine")["R"].min()
+    medium, full = [], []
+    for name in ("Haswell", "Denverton"):
+        table = others[name].sort_values("delay").reset_index(drop=True)
+        peak = table["B"].idxmax()
+        rows = table[peak:].sort_values("B")
+        medium.append(np.interp(0.7011, rows["B"] / rows["B"].max(), rows["R"]) / idle[name])
+        full.append(table["R"][peak] / idle[name])
+    assert max(medium) / min(medium) < 1.03
+    assert (max(full) - min(full)) / sum(full) > 0.33
+
+
+def test_the_constants_are_those_of_the_study():
+    text = (ROOT / "benchmarks" / "MEMORY.md").read_text(encoding="utf-8")
+    said = dict(re.findall(r"^(mean|covariance|places|WIDTH) (.*)$", text, re.M))
+    assert memory.MACHINES.mean.tolist() == ast.literal_eval(said["mean"])
+    assert memory.MACHINES.covariance.tolist() == ast.literal_eval(said["covariance"])
+    assert list(memory.MACHINES.places) == ast.literal_eval(said["places"])
+    assert float(said["WIDTH"]) == memory.WIDTH
+
+
+# --- nodes that load one another ---------------------------------------------------------------
+
+LATENCY = np.array([[80.0, 140.0], [150.0, 90.0]])
+#: A line passes a memory in 1 (of the unit of time of LATENCY) if it has one channel.
+ONE_LINE = float(numa.LINE)
+
+
+def simulated(shares, latency, S, N, count=60_000, seed=1):
+    """Throughput of each node. Each of N reads goes to a memory, on the way for the idle latency
+    without the service there; memories serve one at a time, exponential times with the mean S.
+    """
+    rng = np.random.default_rng(seed)
+    free, done = np.zeros(len(shares)), np.zeros(len(shares))
+    events = [(rng.uniform(0, 100), i, -1) for i in range(len(shares)) for _ in range(N)]
+    heapq.heapify(events)
+    start = 0.0
+    for step in range(count):
+        now, node, at = heapq.heappop(events)
+        if at < 0:  # sets out
+            to = rng.choice(len(shares), p=shares[node])
+            heapq.heappush(events, (now + latency[node, to] - S, node, int(to)))
+        else:
+            free[at] = max(free[at], now) + rng.exponential(S)
+            heapq.heappush(events, (free[at], node, -1))
+            done[node] += step > count // 5
+        start = now if step == count // 5 else start
+    return done / (now - start)
+
+
+@pytest.mark.parametrize("placed", ["interleaved", "one home", "first touch"])
+def test_reads_wait_as_simulated(placed):
+    access = np.array([[3.0, 1.0], [1.0, 2.0]])
+    copies = {
+        "interleaved": [numa.striped(2)] * 2,
+        "one home": [numa.striped(2, over=[0])] * 2,
+        "first touch": numa.first_touch(access),
+    }[placed]
+    S, N = 5.0, 12
+    shares = numa.paths(access, copies)
+    shares = shares / shares.sum(1, keepdims=True)
+    stations = memory.memories(access, copies, LATENCY, B_max=ONE_LINE / S)
+    exact, near = networks.solve(stations, (N, N)), networks.schweitzer(stations, (N, N))
+    assert exact.exact and exact.X == pytest.approx(simulated(shares, LATENCY, S, N), rel=0.03)
+    assert near.X == pytest.approx(exact.X, rel=0.1)
+
+
+def test_one_read_meets_nobody():
+    for channels in (1, 3):
+        stations = memory.memories(
+            np.eye(2), numa.partitioned(2), LATENCY, B_max=ONE_LINE, channels=channels
+        )
+        alone = networks.schweitzer(stations, (1, 0))
+        assert alone.R[0] == pytest.approx(80.0)
+
+
+def test_full_memories_deliver_their_bandwidth():
+    """All from one memory: together as much as this memory has. Replicated: each its own."""
+    everyone = np.ones((2, 1))
+    home = memory.memories(everyone, [numa.striped(2, over=[0])], LATENCY, ONE_LINE)
+    copied = memory.memories(everyone, [numa.replicated(2)], LATENCY, ONE_LINE)
+    X = networks.schweitzer(home, (3000, 3000)).X
+    assert sum(X) == pytest.approx(1.0, rel=0.01)
+    assert networks.schweitzer(copied, (3000, 3000)).X == pytest.approx([1.0, 1.0], rel=0.01)
+
+
+def test_replicas_are_each_node_by_itself():
+    stations = memory.memories(np.ones((2, 1)), [numa.replicated(2)], LATENCY, ONE_LINE / 4)
+    both = networks.solve(stations, (30, 20))
+    for node, N, t in ((0, 30, 80.0), (1, 20, 90.0)):
+        alone = networks.solve([networks.queue(4.0), networks.delay(t - 4.0)], N)
+        assert both.X[node] == pytest.approx(alone.X)
+
+
+def test_first_touch_is_a_race():
+    """Nodes draw exponential times; who is first keeps the item."""
+    rng = np.random.default_rng(5)
+    access = np.array([[3.0, 0.5], [1.0, 2.0], [2.0, 0.5]])
+    first = rng.exponential(1 / access, (20_000, 3, 2)).argmin(1)
+    counted = [[np.mean(first[:, item] == node) for node in range(3)] for item in range(2)]
+    np.testing.assert_allclose(numa.first_touch(access), counted, atol=0.015)
+
+
+@pytest.mark.parametrize(
+    "call, named",
+    [
+        (lambda: memory.loaded_range(3e11, **THREE), "B_max is 2e.11, expected at least B"),
+        (lambda: memory.loaded_range(-1.0, **THREE), "B is -1"),
+        (lambda: memory.loaded_range(1e11, **THREE | {"R_mid": 70e-9}), "R_mid is 7e-08, expected"),
+        (lambda: memory.loaded_range(1e11, **THREE | {"B_mid": 3e11}), "B_max is 2e.11"),
+        (lambda: memory.loaded_range(1e11, **THREE | {"R0": "fast"}), "R0 is 'fast'"),
+        (lambda: memory.loaded_range(1e11, **THREE, delay=0), "delay is 0, expected"),
+        (lambda: memory.loaded_range(1.0, **THREE | {"B_mid": 9.0}, delay=9), "B_mid is 9"),
+        (lambda: numa.first_touch([[1.0, 0.0]]), "access is"),
+        (lambda: memory.memories(np.eye(2), np.eye(2), np.ones((3, 3)), 1e9), "latency has"),
+        (lambda: memory.memories(np.eye(2), np.eye(2), np.ones((2, 2)), 1.0), "latency is 1"),
+        (lambda: memory.memories([[1.0], [0.0]], [[0.5, 0.5]], LATENCY, 64.0), "access"),
+        (lambda: memory.memories(np.eye(2), np.eye(2), LATENCY, 64.0, channels=0), "channels is 0"),
+    ],
+)
+def test_bad_input_is_named(call, named):
+    with pytest.raises(ValueError, match=named):
+        call()
