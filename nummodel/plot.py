@@ -25,6 +25,9 @@ BLUE, ORANGE, GREEN, RED, PURPLE, SKY, BLACK = COLOURS = (
 
 #: What marks a label at the end of a curve, and how far apart two of them are, in points.
 END, LINE = "end", 11.0
+#: A figure is shown so many times larger than it is drawn, with all that is in it: a telephone
+#: shows it at half that size, where its text must still be legible.
+LARGER = 1.16
 #: Points of a line, from which on an SVG has them as a picture.
 MANY = 2000
 
@@ -38,7 +41,7 @@ class Picture:
 
     def __init__(self, alt: str, width: float = 5.8, height: float = 3.6):
         self.alt = alt
-        self.figure = Figure(figsize=(width, height), layout="constrained")
+        self.figure = Figure(figsize=(width / LARGER, height / LARGER), layout="constrained")
 
     def png(self) -> bytes:
         """The figure as a PNG of twice its size on the screen."""
@@ -55,13 +58,17 @@ class Picture:
             line.set_rasterized(np.size(line.get_xdata()) > MANY)  # else an SVG is a megabyte
         with rc_context({"svg.hashsalt": "nummodel"}):
             undated = {"Date": None} if kind == "svg" else None
-            self.figure.savefig(buffer, format=kind, dpi=192, metadata=undated)
+            self.figure.savefig(buffer, format=kind, dpi=192 * LARGER, metadata=undated)
         return buffer.getvalue()
 
     def html(self) -> str:
         """The figure as an element of a page."""
         source = f"data:image/svg+xml;base64,{b64encode(self.image('svg')).decode()}"
-        return f'<img src="{source}" alt="{escape(self.alt)}">'
+        return f'<img src="{source}" alt="{escape(self.alt)}" width="{self._width}">'
+
+    @property
+    def _width(self) -> int:
+        return round(self.figure.get_figwidth() * LARGER * 96)
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> tuple[dict, dict]:
         # Pages show the SVG; JupyterLab shows it only in notebooks that it trusts.
@@ -70,7 +77,7 @@ class Picture:
             "image/png": b64encode(self.png()).decode(),
             "text/plain": self.alt,
         }
-        told = {"alt": self.alt, "width": int(self.figure.get_figwidth() * 96)}
+        told = {"alt": self.alt, "width": self._width}
         return data, {"image/svg+xml": told, "image/png": told}
 
 

@@ -5,6 +5,7 @@ calls it while the runs are carried out.
 """
 
 import json
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -27,10 +28,10 @@ class Progress:
     def __init__(
         self,
         outcomes: dict[Run, Outcome],
-        earlier: list[Outcome],
         folder: Path,
         jobs: int,
         doing: str,
+        earlier: Sequence[Outcome] = (),
     ) -> None:
         from tqdm import tqdm
 

@@ -156,7 +156,8 @@ def _with_tables(outcome: Outcome) -> Iterator[Any]:
             return
         if cell.cell_type == "code":
             shown = [o for out in cell.outputs for o in _still(out, outcome.notebook)]
-            made += [claims.read(o["data"][claims.MIME]) for o in shown if _claimed(o)]
+            read = [claims.read(o["data"][claims.MIME]) for o in shown if _claimed(o)]
+            made += [c for c in read if not (outcome.found and c.what == "answer")]  # in the head
             cell.outputs = [o for o in shown if not _claimed(o)]
             for output in cell.outputs:
                 _make_readable(output)
@@ -224,7 +225,8 @@ def _make_readable(output: Any) -> None:
     latex = bundle.get("text/latex")
     if image := _image(output):
         source, alt = image
-        width = output.get("metadata", {}).get(PNG, {}).get("width")
+        told = output.get("metadata", {})
+        width = told.get(SVG, told.get(PNG, {})).get("width")
         size = f' width="{int(width)}"' if width else ""
         bundle["text/html"] = f'<img src="{source}" alt="{escape(alt)}"{size}>'
     elif latex and "text/html" not in bundle:

@@ -45,9 +45,9 @@ def make(
     kept, unless `force`. With `execute=False`, the notebooks that earlier reports left in `folder`
     are made into pages again. A run that takes more than `timeout` seconds has failed. The index is
     there from the beginning, shows what earlier commands left in `folder` as well, and is renewed
-    while runs finish. Raises InputError if `folder` cannot
-    be written or a run shall read a table that does not exist, and OSError if the index could not
-    be written at the end. If it is interrupted, it ends the kernels and indexes what is done.
+    while runs finish. Raises InputError if `folder` cannot be written or a run shall read a table
+    that does not exist, and OSError if the index could not be written at the end. If it is
+    interrupted, it ends the kernels and indexes what is done.
     """
     for run in runs:
         if realpath(folder / f"{run.name}.ipynb") == realpath(run.notebook):
@@ -82,7 +82,7 @@ def make(
         try:
             if unfinished:
                 doing = "executing" if execute else "making pages of"
-                progress = Progress(outcomes, others, folder, jobs, doing)
+                progress = Progress(outcomes, folder, jobs, doing, others)
                 progress.show()
                 prepare(warm, execute)
                 if stopped.is_set():
