@@ -98,14 +98,17 @@ def test_text_in_a_figure_can_be_read(colour):
 
 
 def test_text_on_a_page_can_be_read():
-    """Each colour of text on every background that a page has, and code on its own."""
-    css = pages.index([])
-    named = dict(re.findall(r"--(\w+): (#\w+)", css))
-    assert set(named) == {"ink", "soft", "line", "wash", "good", "bad", "link"}
-    backgrounds = {WHITE, named["wash"], *re.findall(r"background: (#\w{6})", css)}
-    for text in ("ink", "soft", "good", "bad", "link"):
-        for background in backgrounds:
-            assert contrast(named[text], background) >= 4.5, (text, background)
-    code = re.findall(r"\.highlight \.(\w+) \{[^}]*(?<!-)color: (#\w+)", css)
-    pale = {kind for kind, colour in code if contrast(colour, named["wash"]) < 4.5}
-    assert len(code) > 40 and pale == {"w"}, "white space is seen by nobody"
+    """Each colour of text on every background that a page has, and code on its own; light, dark."""
+    light, dark = pages.index([]).split("@media screen and (prefers-color-scheme: dark)")
+    dark = dark.partition("* { box-sizing")[0]
+    for css, paper in ((light, WHITE), (dark, "#141414")):
+        named = dict(re.findall(r"--(\w+): (#\w+)", css))
+        backgrounds = {named.pop(name) for name in ("paper", "wash", "note", "warn", "spot")}
+        assert set(named) == {"ink", "soft", "line", "good", "bad", "link"} and paper in backgrounds
+        for text in ("ink", "soft", "good", "bad", "link"):
+            for background in backgrounds:
+                assert contrast(named[text], background) >= 4.5, (text, background)
+        wash = re.search(r"--wash: (#\w+)", css)[1]
+        code = re.findall(r"\.highlight \.(\w+) \{[^}]*(?<!-)color: (#\w+)", css)
+        pale = {kind for kind, colour in code if contrast(colour, wash) < 4.5}
+        assert len(code) > 40 and pale == {"w"}, "white space is seen by nobody"

@@ -34,8 +34,8 @@ def page(outcome: Outcome, names: Collection[str]) -> str:
     """
     body = rendering.body(outcome)
     answer, more = rendering.split(outcome.found or outcome.answer, SENTENCES)
-    groups = _groups([outcome])
-    # What went wrong first; an audit says nothing about a model.
+    groups = [group for group in _groups([outcome]) if group["verdicts"]]
+    # Claims, or else audits; what went wrong first.
     compared = [c for group in groups[:1] for _, c in group["rows"]]
     compared.sort(key=lambda c: [*claims.MARKS].index(c["verdict"]), reverse=True)
     exercises = [
@@ -48,7 +48,7 @@ def page(outcome: Outcome, names: Collection[str]) -> str:
         answer=answer,
         more=more,
         figure=rendering.figure(outcome),
-        groups=[group for group in groups if group["verdicts"]],
+        groups=groups,
         verdicts=[compared[:VERDICTS], compared[VERDICTS:]],
         contents=rendering.contents(body),
         body=body,

@@ -54,7 +54,7 @@ def write(page: Path, browser: str) -> Path:
             subprocess.run(command, capture_output=True, timeout=TIMEOUT, check=True)
             printed = part.read_bytes()
         except (subprocess.SubprocessError, FileNotFoundError):
-            message = f"{Path(browser).name} has printed nothing in {TIMEOUT:g} s or has failed"
+            message = f"{Path(browser).name} has failed, or has printed nothing in {TIMEOUT:g} s"
             raise OSError(EIO, message, str(target)) from None
         finally:
             part.unlink(missing_ok=True)
