@@ -45,8 +45,7 @@ def shoot(browser, folder: Path, name: str, where: str, width: int, kind: str) -
     page.goto((folder / f"{name}.html").absolute().as_uri() + anchor)
     if where == "code":
         page.locator(".switch input").check()
-        page.locator("h2").nth(2).scroll_into_view_if_needed()
-        page.evaluate("document.querySelectorAll('main > div h2, main h2')[2].scrollIntoView()")
+        page.evaluate("document.querySelectorAll('details.code')[4].scrollIntoView()")
     page.wait_for_timeout(200)
     image = page.screenshot()
     page.close()
