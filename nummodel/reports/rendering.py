@@ -146,7 +146,8 @@ def _with_tables(outcome: Outcome) -> Iterator[Any]:
     made: list[claims.Claim] = []
     parts = 0
     for cell in [*_cells(outcome), None]:
-        if made and (cell is None or cell.source.startswith(("## ", "### "))):
+        headed = cell and cell.cell_type == "markdown" and re.match("###? ", cell.source)
+        if made and (cell is None or headed):
             parts += 1
             html = f'<p class="caption">Results of this section</p>{claims.table(made)}'
             table = new_output("display_data", data={"text/html": html})
