@@ -54,6 +54,7 @@ def page(outcome: Outcome, names: Collection[str]) -> str:
         body=body,
         exercises=exercises,
     )
+    html = rendering.with_parameters(html, outcome)
     return PAGE.sub(lambda link: link[0] if link["name"] in names else link["text"], html)
 
 

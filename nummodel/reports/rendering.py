@@ -39,9 +39,21 @@ def body(outcome: Outcome) -> str:
     """The page of a run without its head: the notebook below its title and its answer."""
     from nbformat import from_dict
 
-    copy = from_dict(outcome.notebook | {"cells": list(_with_tables(outcome))})
-    html, _ = _exporter().from_notebook_node(copy)
-    for name, cell in _told(copy).items():
+    # Without the state of sliders, which are shown as they stood.
+    kept = {name: part for name, part in outcome.notebook["metadata"].items() if name != "widgets"}
+    cells = list(_with_tables(outcome))
+    html, _ = _exporter().from_notebook_node(
+        from_dict(outcome.notebook | {"cells": cells, "metadata": kept})
+    )
+    return html
+
+
+def with_parameters(html: str, outcome: Outcome) -> str:
+    """A page whose links to a parameter lead to the cell that declares it."""
+    cells = outcome.notebook["cells"]
+    tagged = (c for c in cells if "parameters" in c["metadata"].get("tags", []))
+    cell = next((str(c.get("id", "")) for c in tagged), "")
+    for name in declared(outcome.notebook):
         html = html.replace(f'href="#{name}"', f'href="#cell-id={cell}"')
     return html
 
@@ -193,19 +205,13 @@ def _cells(outcome: Outcome) -> Iterator[Any]:
                 yield from_dict(cell | {"id": name, "source": part})
 
 
-def _told(notebook: Any) -> dict[str, str]:
-    """The parameters of a notebook, with the cell that declares them."""
-    tagged = (c for c in notebook.cells if "parameters" in c.metadata.get("tags", []))
-    cell = next((str(c.get("id", "")) for c in tagged), "")
-    return dict.fromkeys(declared(notebook), cell)
-
-
 def _claimed(output: Any) -> bool:
     return claims.MIME in output.get("data", {})
 
 
 def _still(output: Any, notebook: Any) -> list:
     """Sliders as what they showed when the notebook was executed, and where they stood."""
+    from nbformat import from_dict
     from nbformat.v4 import new_output
 
     view = output.get("data", {}).get(WIDGET)
@@ -217,7 +223,7 @@ def _still(output: Any, notebook: Any) -> list:
     values = [f"{c['description']} = {c['value']:.4g}" for c in children if "readout_format" in c]
     text = prose(f"Sliders in JupyterLab, here where they start: {'; '.join(values)}.")
     where = new_output("display_data", data={"text/html": text})
-    return [where, *(o for c in children for o in c.get("outputs", []))]
+    return [where, *(from_dict(o) for c in children for o in c.get("outputs", []))]
 
 
 def _make_readable(output: Any) -> None:
