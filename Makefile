@@ -19,10 +19,11 @@ INSTALL = $(BIN)/uv pip install --quiet --python $(BIN)/python $(VERSIONS)
 PARALLEL = --numprocesses $(JOBS) --dist worksteal --max-worker-restart 0
 TOOLS := postgresql mariadb-server nginx-light wrk sysbench sysstat procps linux-perf
 UV := uv==0.13.9
+AXE := axe-core@4.14.1
 # Go builds actionlint from source; the pip package of this name would download a binary.
 ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 
-.PHONY: help report test lab lint lint-workflows anywhere oldest newest lock wheel test-ui fuzz bench batch coverage adequacy systems forecast memory mutations tools whole simulate attack faults networks picture clean
+.PHONY: help report test lab lint lint-workflows anywhere oldest newest lock wheel test-ui sheet fuzz bench batch coverage adequacy systems forecast memory mutations tools whole simulate attack faults networks picture clean
 
 help:  ## print this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 24
@@ -36,9 +37,11 @@ lab: $(VENV)/run  ## open JupyterLab in notebooks/
 test: $(VENV)/test lint  ## run ruff, mypy and all tests except those in a browser
 	@$(BIN)/python -m pytest $(PARALLEL)
 
-test-ui: $(VENV)/ui  ## test notebooks and reports in a real browser (installs Debian's chromium)
-	@command -v chromium >/dev/null || { apt-get update -q && apt-get install -qy chromium; }
+test-ui: $(VENV)/ui $(VENV)/axe.min.js  ## test notebooks and reports in a real browser (installs Debian's chromium)
 	@$(BIN)/python -m pytest tests/ui
+
+sheet: report $(VENV)/ui  ## put twelve screenshots of the report on one sheet, report/sheet.png
+	@$(BIN)/python tests/ui/sheet.py
 
 fuzz: $(VENV)/test  ## run property tests with ten times as many examples, new ones each time
 	@$(BIN)/python -m pytest $(PARALLEL) -m hypothesis --hypothesis-profile=fuzz
@@ -143,9 +146,16 @@ $(VENV)/test: $(VENV)/run
 	@touch $@
 
 $(VENV)/ui: $(VENV)/test
+	@command -v chromium >/dev/null || { apt-get update -q && apt-get install -qy chromium; }
 	@echo 'nummodel: installing what the tests in a browser need' >&2
 	@$(INSTALL) --editable '.[ui]'
 	@touch $@
+
+# The checker of accessibility, by npm's own client, which needs nothing else from there.
+$(VENV)/axe.min.js: $(VENV)/ui
+	@command -v npm >/dev/null || { apt-get update -q && apt-get install -qy --no-install-recommends npm; }
+	@cd $(VENV) && npm pack --silent $(AXE) >/dev/null && tar -xzf axe-core-*.tgz --strip-components 1 package/axe.min.js
+	@rm $(VENV)/axe-core-*.tgz; touch $@
 
 # The benchmarks include LINE if it can be installed. LINE declares an older pandas than ours and a
 # hundred other packages, but computes without them. So it is installed without its dependencies,

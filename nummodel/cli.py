@@ -60,7 +60,8 @@ def cli(context) -> None:
 @option("--timeout", default=600.0, type=TIME, metavar="SECONDS", help="Stop a longer run.")
 @click.option("--force", is_flag=True, help="Run again even where an up-to-date result exists.")
 @click.option("--no-execute", is_flag=True, help="Run nothing, only make the pages again.")
-def report(notebooks, given, sweep, params, jobs, output, timeout, force, no_execute) -> None:
+@click.option("--pdf", is_flag=True, help="Print pages to PDF, too, by Chromium, Chrome or Edge.")
+def report(notebooks, given, sweep, params, jobs, output, timeout, force, no_execute, pdf) -> None:
     """Execute notebooks, all or some, and make a page of each.
 
     An index, claims.json and results.csv are written beside the pages.
@@ -72,9 +73,11 @@ def report(notebooks, given, sweep, params, jobs, output, timeout, force, no_exe
     report that was stopped.
     """
     _need_notebooks()
+    from nummodel.reports import pdf as printing
     from nummodel.reports import report as room
     from nummodel.reports import runs
 
+    browser = printing.browser() if pdf else ""
     if isnan(timeout):
         raise InputError("--timeout is nan, expected a number of seconds")
     if not output:
@@ -97,8 +100,11 @@ def report(notebooks, given, sweep, params, jobs, output, timeout, force, no_exe
         there = f"{kept} of {len(outcomes)} runs were there already (--force runs them again)"
         tell(f"{f'{executed} executed, ' if executed else 'nothing to do: '}{there}")
     click.echo(os.fsencode(index))  # as it is called, whatever its encoding
-    if len(outcomes) == 1 and outcomes[0].paged:
-        tell(f"its page: {index.parent / outcomes[0].run.name}.html")
+    pages = [index.parent / f"{o.run.name}.html" for o in outcomes if o.paged]
+    if len(outcomes) == 1 and pages:
+        tell(f"its page: {pages[0]}")
+    for page in pages if pdf else ():
+        click.echo(os.fsencode(printing.write(page, browser)))
     if failed:
         tell(f"{failed} of {len(outcomes)} runs failed")
     sys.exit(failed > 0)

@@ -12,9 +12,11 @@ from io import BytesIO
 from typing import Any
 
 import numpy as np
+from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.text import Annotation, Text
 
 BLUE, ORANGE, GREEN, RED, PURPLE, SKY, BLACK = COLOURS = (
@@ -23,6 +25,11 @@ BLUE, ORANGE, GREEN, RED, PURPLE, SKY, BLACK = COLOURS = (
 
 #: What marks a label at the end of a curve, and how far apart two of them are, in points.
 END, LINE = "end", 11.0
+#: A figure is shown so many times larger than it is drawn, with all that is in it: a telephone
+#: shows it at half that size, where its text must still be legible.
+LARGER = 1.16
+#: Points of a line, from which on an SVG has them as a picture.
+MANY = 2000
 
 
 class Picture:
@@ -34,34 +41,44 @@ class Picture:
 
     def __init__(self, alt: str, width: float = 5.8, height: float = 3.6):
         self.alt = alt
-        self.figure = Figure(figsize=(width, height), layout="constrained")
+        self.figure = Figure(figsize=(width / LARGER, height / LARGER), layout="constrained")
 
     def png(self) -> bytes:
         """The figure as a PNG of twice its size on the screen."""
         return self.image("png")
 
     def image(self, kind: str) -> bytes:
-        """The figure as a file of a kind: "png" or "svg"."""
+        """The figure as a file of a kind, "png" or "svg": the same whenever it is drawn."""
         for text in self.figure.findobj(Text):
             text.set_color(legible(text.get_color()))
         for ax in self.figure.axes:
             _spread(ax)
         buffer = BytesIO()
-        self.figure.savefig(buffer, format=kind, dpi=192)
+        for line in self.figure.findobj(Line2D):
+            line.set_rasterized(np.size(line.get_xdata()) > MANY)  # else an SVG is a megabyte
+        with rc_context({"svg.hashsalt": "nummodel"}):
+            undated = {"Date": None} if kind == "svg" else None
+            self.figure.savefig(buffer, format=kind, dpi=192 * LARGER, metadata=undated)
         return buffer.getvalue()
 
     def html(self) -> str:
         """The figure as an element of a page."""
-        source = f"data:image/png;base64,{b64encode(self.png()).decode()}"
+        source = f"data:image/svg+xml;base64,{b64encode(self.image('svg')).decode()}"
         return f'<img src="{source}" alt="{escape(self.alt)}" width="{self._width}">'
 
     @property
     def _width(self) -> int:
-        return int(self.figure.get_figwidth() * 96)
+        return round(self.figure.get_figwidth() * LARGER * 96)
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> tuple[dict, dict]:
-        data = {"image/png": b64encode(self.png()).decode(), "text/plain": self.alt}
-        return data, {"image/png": {"alt": self.alt, "width": self._width}}
+        # Pages show the SVG; JupyterLab shows it only in notebooks that it trusts.
+        data = {
+            "image/svg+xml": self.image("svg").decode(),
+            "image/png": b64encode(self.png()).decode(),
+            "text/plain": self.alt,
+        }
+        told = {"alt": self.alt, "width": self._width}
+        return data, {"image/svg+xml": told, "image/png": told}
 
 
 def axes(picture: Picture, x: str, y: str, position: Any = 111, **options: Any) -> Axes:

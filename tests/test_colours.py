@@ -97,15 +97,39 @@ def test_text_in_a_figure_can_be_read(colour):
         assert contrast(text.get_color(), WHITE) <= max(4.8, contrast(colour, WHITE) + 0.01)
 
 
+#: What `hue-rotate(180deg)` does to a colour of sRGB (Filter Effects Module Level 1, W3C, 9.4).
+ROTATED = np.array([[-0.574, 1.43, 0.144], [0.426, 0.43, 0.144], [0.426, 1.43, -0.856]])
+
+
+def in_the_dark(colour):
+    """What becomes of a colour of a figure on a dark page, by the filter in the page's style."""
+    name = r"filter: invert\((\S+)\) hue-rotate\(180deg\) brightness\((\S+)\)"
+    amount, brightness = map(float, re.search(name, pages.index([])).groups())
+    rgb = np.array(to_rgb(colour))
+    return np.clip(ROTATED @ (amount + rgb * (1 - 2 * amount)) * brightness, 0, 1)
+
+
+@pytest.mark.parametrize("colour", plot.COLOURS)
+def test_figures_can_be_read_on_a_dark_page(colour):
+    """Lines and points with a contrast of 3 (WCAG 2.1, 1.4.11), text with one of 4.5."""
+    paper = in_the_dark(WHITE)
+    assert np.rint(255 * paper) == pytest.approx(0x14), "as the page"
+    assert contrast(in_the_dark(colour), paper) >= 3
+    assert contrast(in_the_dark(plot.legible(colour)), paper) >= 4.5
+
+
 def test_text_on_a_page_can_be_read():
-    """Each colour of text on every background that a page has, and code on its own."""
-    css = pages.index([])
-    named = dict(re.findall(r"--(\w+): (#\w+)", css))
-    assert set(named) == {"ink", "soft", "line", "wash", "good", "bad", "link"}
-    backgrounds = {WHITE, named["wash"], *re.findall(r"background: (#\w{6})", css)}
-    for text in ("ink", "soft", "good", "bad", "link"):
-        for background in backgrounds:
-            assert contrast(named[text], background) >= 4.5, (text, background)
-    code = re.findall(r"\.highlight \.(\w+) \{[^}]*(?<!-)color: (#\w+)", css)
-    pale = {kind for kind, colour in code if contrast(colour, named["wash"]) < 4.5}
-    assert len(code) > 40 and pale == {"w"}, "white space is seen by nobody"
+    """Each colour of text on every background that a page has, and code on its own; light, dark."""
+    light, dark = pages.index([]).split("@media screen and (prefers-color-scheme: dark)")
+    dark = dark.partition("* { box-sizing")[0]
+    for css, paper in ((light, WHITE), (dark, "#141414")):
+        named = dict(re.findall(r"--(\w+): (#\w+)", css))
+        backgrounds = {named.pop(name) for name in ("paper", "wash", "note", "warn", "spot")}
+        assert set(named) == {"ink", "soft", "line", "good", "bad", "link"} and paper in backgrounds
+        for text in ("ink", "soft", "good", "bad", "link"):
+            for background in backgrounds:
+                assert contrast(named[text], background) >= 4.5, (text, background)
+        wash = re.search(r"--wash: (#\w+)", css)[1]
+        code = re.findall(r"\.highlight \.(\w+) \{[^}]*(?<!-)color: (#\w+)", css)
+        pale = {kind for kind, colour in code if contrast(colour, wash) < 4.5}
+        assert len(code) > 40 and pale == {"w"}, "white space is seen by nobody"

@@ -53,6 +53,7 @@ def carry_out(run: Run, timeout: float = TIMEOUT, warm: bool = True) -> Outcome:
             error = f"TimeoutError: not at its end after {timeout:g} s"
     seconds = perf_counter() - start
     stamp = {"seconds": seconds, "error": error, "parameters": run.parameters, "key": key}
+    stamp["notebook"] = run.notebook.name
     notebook.metadata[STAMP] = stamp
     return Outcome(run, notebook, seconds, error)
 

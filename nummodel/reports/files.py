@@ -5,6 +5,7 @@ Names of parts are a process' own, so that several reports can write into one fo
 
 import os
 import re
+from collections.abc import Mapping
 from errno import EEXIST
 from pathlib import Path
 from secrets import token_hex
@@ -13,6 +14,8 @@ from secrets import token_hex
 GENERATOR = '<meta name="generator" content="nummodel">'
 #: The key in an executed notebook's metadata that tells how its run went.
 STAMP = "nummodel_run"
+#: What a page as PDF ends with; programs that read PDF skip it.
+PRINTED = b"% printed by nummodel\n"
 #: What results.csv begins with.
 COLUMNS = ("run", "notebook", "status", "seconds", "claims", "claims that hold", "error")
 
@@ -21,6 +24,7 @@ OURS = {
     ".html": lambda text: GENERATOR.encode() in text,
     ".ipynb": lambda text: f'"{STAMP}": {{'.encode() in text,
     ".csv": lambda text: text.startswith(",".join(COLUMNS).encode()),
+    ".pdf": lambda text: text.endswith(PRINTED),
     ".json": lambda text: text == b"[]\n" or text.startswith(b'[\n {\n  "run": '),
 }
 
@@ -30,24 +34,24 @@ def encoded(text: str) -> bytes:
     return text.encode("utf-8", "backslashreplace")
 
 
-def write(folder: Path, texts: dict[str, str]) -> None:
+def write(folder: Path, texts: Mapping[str, str | bytes]) -> None:
     """Write files whole, all of them or none. Raises OSError, also where a file is not a report's.
 
     The folder is made again if a notebook has removed it.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    parts = {_part(folder): folder / name for name in texts}
+    parts = {part(folder): folder / name for name in texts}
     try:
-        for part, text in zip(parts, texts.values(), strict=True):
-            with part.open("xb") as file:
-                file.write(encoded(text))
+        for new, text in zip(parts, texts.values(), strict=True):
+            with new.open("xb") as file:
+                file.write(encoded(text) if isinstance(text, str) else text)
         for path in parts.values():
             refuse_foreign(path)
-        for part, path in parts.items():
-            part.replace(path)
+        for new, path in parts.items():
+            new.replace(path)
     finally:
-        for part in parts:
-            part.unlink(missing_ok=True)
+        for new in parts:
+            new.unlink(missing_ok=True)
 
 
 def refuse_foreign(path: Path) -> None:
@@ -65,7 +69,7 @@ def prepare(folder: Path) -> None:
     import psutil
 
     folder.mkdir(parents=True, exist_ok=True)
-    probe = _part(folder)
+    probe = part(folder)
     probe.touch(exist_ok=False)
     probe.unlink()
     for path in folder.iterdir():
@@ -74,5 +78,6 @@ def prepare(folder: Path) -> None:
             path.unlink(missing_ok=True)
 
 
-def _part(folder: Path) -> Path:
+def part(folder: Path) -> Path:
+    """A name for a file that is being written; `prepare` removes such files of killed reports."""
     return folder / f".nummodel-{os.getpid()}-{token_hex(4)}.part"

@@ -1,65 +1,61 @@
-"""Executed notebooks as pages that need no network: formulas are MathML, figures are inside."""
+"""Pages to send on: one of each run, and the index of all runs in a folder."""
 
 import os
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from datetime import datetime
 from functools import cache
-from html import escape
 from importlib.resources import files
-from itertools import groupby
 from typing import Any
 from urllib.parse import quote
 
+from nummodel import __version__
 from nummodel.nomenclature import show
 from nummodel.records import claims
-from nummodel.reports import results
+from nummodel.reports import rendering, results
 from nummodel.reports.files import GENERATOR
 from nummodel.reports.notebook import declared
 from nummodel.reports.results import Outcome
 from nummodel.reports.runs import Run
 
-WIDGET = "application/vnd.jupyter.widget-view+json"
-WIDGET_STATE = "application/vnd.jupyter.widget-state+json"
 #: A link to the page of another notebook.
 PAGE = re.compile(r'<a class="page" href="(?P<name>[\w-]+)\.html">(?P<text>.*?)</a>', re.DOTALL)
-#: A space that must not end a line: the one between a figure and its unit.
-BEFORE_UNIT = re.compile(r"(?<=\d) (?=%|(?:[mµn]?s|[KMG]B)\b)")
-
 #: In the index as long as some runs are not done.
 RELOAD = '<meta http-equiv="refresh" content="30">'
+#: Sentences of an answer in the head of a page, and comparisons that are not folded there.
+SENTENCES, VERDICTS = 4, 4
 
 
 def page(outcome: Outcome, names: Collection[str]) -> str:
-    """The page of one run. It links to the pages with these `names`, and to no other notebook's."""
-    from nbformat import from_dict
+    """The page of one run. It links to the pages with these `names`, and to no other notebook's.
 
-    notebook = outcome.notebook
-    copy = from_dict(notebook)
-    for cell in copy.cells:
-        if cell.cell_type == "markdown":
-            cell.source = outcome.about(cell.source)
-        if cell.cell_type == "code":
-            outputs = [o for out in cell.outputs for o in _still(out, notebook)]
-            cell.outputs = [
-                o for claimed, some in groupby(outputs, _claimed) for o in _together(claimed, some)
-            ]
-            for output in cell.outputs:
-                _make_readable(output)
-    body, _ = _exporter().from_notebook_node(copy)
-    for name, cell in _told(notebook).items():
-        body = body.replace(f'href="#{name}"', f'href="#cell-id={cell}"')
-    body = PAGE.sub(lambda link: link[0] if link["name"] in names else link["text"], body)
+    Its head has the question, the answer, a figure, and the outcome of all comparisons.
+    """
+    body = rendering.body(outcome)
+    answer, more = rendering.split(outcome.found or outcome.answer, SENTENCES)
+    groups = [group for group in _groups([outcome]) if group["verdicts"]]
+    # Claims, or else audits; what went wrong first.
+    compared = [c for group in groups[:1] for _, c in group["rows"]]
+    compared.sort(key=lambda c: [*claims.MARKS].index(c["verdict"]), reverse=True)
     exercises = [
         (exercise, _answers(exercise["expect"], outcome))
-        for exercise in notebook.metadata.get("nummodel", {}).get("exercises", [])
+        for exercise in outcome.notebook["metadata"].get("nummodel", {}).get("exercises", [])
+        if not outcome.own
     ]
-    # The parameters and the answer of this run stand below the title, before the text.
-    title, end, rest = body.partition("</h1>") if "</h1>" in body else ("", "", body)
-    return _template("page.html.j2").render(
-        title=title + end, body=rest, outcome=outcome, exercises=exercises
+    html = _template("page.html.j2").render(
+        outcome=outcome,
+        answer=answer,
+        more=more,
+        figure=rendering.figure(outcome),
+        groups=groups,
+        verdicts=[compared[:VERDICTS], compared[VERDICTS:]],
+        contents=rendering.contents(body),
+        body=body,
+        exercises=exercises,
     )
+    html = rendering.with_parameters(html, outcome)
+    return PAGE.sub(lambda link: link[0] if link["name"] in names else link["text"], html)
 
 
 def _answers(expected: dict[str, Any], outcome: Outcome) -> Iterator[str]:
@@ -74,22 +70,33 @@ def _answers(expected: dict[str, Any], outcome: Outcome) -> Iterator[str]:
 
 
 def index(outcomes: list[Outcome]) -> str:
-    """The page that lists all runs and, folded under each notebook, every claim, audits apart.
+    """The page that shows all runs as cards, failed ones first, and lists all claims, audits apart.
 
-    Runs of the same notebook make a table, which a click on a head sorts. As long as some runs are
-    not done, the index says how many are, and browsers reload it.
+    Runs of the same notebook also make a table, which a click on a head sorts. As long as some runs
+    are not done, the index says how many are, and browsers reload it.
     """
-    by_notebook: dict[Any, list[Outcome]] = {}
+    by_notebook: dict[str, list[Outcome]] = {}
     for outcome in outcomes:
-        by_notebook.setdefault(outcome.run.notebook, []).append(outcome)
+        by_notebook.setdefault(outcome.run.notebook.stem, []).append(outcome)
     return _template("index.html.j2").render(
         outcomes=outcomes,
+        cards=[_card(o) for o in sorted(outcomes, key=lambda o: not o.error)],
         notebooks=[_beside(of_notebook) for of_notebook in by_notebook.values()],
         groups=_groups(outcomes),
-        marks=claims.MARKS,
         reload=RELOAD,
         written=f"{datetime.now():%Y-%m-%d at %H:%M:%S}",
     )
+
+
+def _card(outcome: Outcome) -> dict[str, Any]:
+    """A run with its figure, the first sentence of its answer, and how its comparisons went."""
+    text = "" if outcome.unfinished else outcome.found or outcome.answer
+    return {
+        "outcome": outcome,
+        "figure": rendering.figure(outcome),
+        "sentence": rendering.split(text, 1)[0],
+        "groups": [group for group in _groups([outcome]) if group["verdicts"]],
+    }
 
 
 def _beside(outcomes: list[Outcome]) -> dict[str, Any]:
@@ -120,115 +127,6 @@ def _groups(outcomes: list[Outcome]) -> list[dict[str, Any]]:
     return groups
 
 
-def mathml(latex: str, display: str = "inline") -> str:
-    """A formula as MathML, which browsers draw themselves; what cannot be read stays LaTeX."""
-    from latex2mathml.converter import convert
-
-    try:
-        formula = convert(latex.strip(), display=display)
-    except Exception:  # the converter raises many kinds
-        return f"<code>{escape(latex)}</code>"
-    return f'<div class="formula">{formula}</div>' if display == "block" else formula
-
-
-@cache
-def _exporter():
-    """Makes bodies of pages. Its templates take longer to be compiled than to be filled."""
-    from jinja2 import pass_context
-    from nbconvert import HTMLExporter, TemplateExporter
-    from nbconvert.filters import Highlight2HTML
-
-    class Exporter(HTMLExporter):
-        @pass_context
-        def markdown2html(self, context, source):
-            return _prose(source)
-
-        def from_notebook_node(self, nb, resources=None, **options):
-            # Not HTMLExporter's, which parses the page again: that takes as long as making it.
-            return TemplateExporter.from_notebook_node(self, nb, resources, **options)
-
-    # What it would clean are its own highlighted sources.
-    filters = {
-        "clean_html": lambda html: html,
-        "highlight_code": Highlight2HTML(pygments_lexer="ipython3"),
-    }
-    quiet = {"exclude_input_prompt": True, "exclude_output_prompt": True}
-    return Exporter(template_name="basic", filters=filters, **quiet)
-
-
-def _prose(markdown: str, page: str = "") -> str:
-    """Markdown as HTML, with its formulas as MathML. Links to records lead to those of `page`."""
-    from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
-
-    class Renderer(IPythonRenderer):
-        def text(self, text: str) -> str:
-            return super().text(BEFORE_UNIT.sub("\N{NO-BREAK SPACE}", text))
-
-        def link(self, text: str, url: str, title: str | None = None) -> str:
-            if other := re.fullmatch(r"([\w-]+)\.ipynb", url):  # whose page stands beside this one
-                return f'<a class="page" href="{other[1]}.html">{text}</a>'
-            if not url.startswith("#"):
-                return super().link(text, url, title)
-            return f'<a class="figure" href="{page}{url}">{text}</a>'
-
-        def inline_math(self, body: str) -> str:
-            return mathml(body)
-
-        def block_math(self, body: str) -> str:
-            return mathml(body, "block")
-
-    return MarkdownWithMath(renderer=Renderer(escape=False)).render(markdown)
-
-
-def _told(notebook: Any) -> dict[str, str]:
-    """The parameters of a notebook, with the cell that declares them."""
-    tagged = (c for c in notebook.cells if "parameters" in c.metadata.get("tags", []))
-    cell = next((str(c.get("id", "")) for c in tagged), "")
-    return dict.fromkeys(declared(notebook), cell)
-
-
-def _claimed(output: Any) -> bool:
-    return claims.MIME in output.get("data", {})
-
-
-def _together(claimed: bool, outputs: Iterable[Any]) -> list:
-    """What a cell has claimed and recorded, one after another, as one table."""
-    from nbformat.v4 import new_output
-
-    if not claimed:
-        return list(outputs)
-    made = [claims.read(output["data"][claims.MIME]) for output in outputs]
-    return [new_output("display_data", data={"text/html": claims.table(made)})]
-
-
-def _still(output: Any, notebook: Any) -> list:
-    """Sliders as what they showed when the notebook was executed, and where they stood."""
-    from nbformat.v4 import new_output
-
-    view = output.get("data", {}).get(WIDGET)
-    if not view:
-        return [output]
-    models = notebook.metadata.get("widgets", {}).get(WIDGET_STATE, {}).get("state", {})
-    names = models.get(view["model_id"], {}).get("state", {}).get("children", [])
-    children = [models.get(name.removeprefix("IPY_MODEL_"), {}).get("state", {}) for name in names]
-    values = [f"{c['description']} = {c['value']:.4g}" for c in children if "readout_format" in c]
-    text = _prose(f"Sliders in JupyterLab, here where they start: {'; '.join(values)}.")
-    where = new_output("display_data", data={"text/html": text})
-    return [where, *(o for c in children for o in c.get("outputs", []))]
-
-
-def _make_readable(output: Any) -> None:
-    """A formula becomes MathML. A figure without alternative text gets one that says so."""
-    bundle = output.get("data", {})
-    latex = bundle.get("text/latex")
-    if latex and "text/html" not in bundle:
-        formula = latex.strip().strip("$").replace(r"\displaystyle", "")
-        bundle["text/html"] = mathml(formula, "block")
-    for kind in bundle:
-        if kind.startswith("image/"):
-            output.metadata.setdefault(kind, {}).setdefault("alt", "A figure without description")
-
-
 def _href(name: str) -> str:
     return quote(os.fsencode(f"{name}.html"), safe=",=+")
 
@@ -239,10 +137,15 @@ def _label(run: Run) -> str:
     return given or run.notebook.stem
 
 
+def _code_css(style: str) -> str:
+    from pygments.formatters import HtmlFormatter
+
+    return HtmlFormatter(style=style).get_style_defs(".highlight")
+
+
 @cache
 def _template(name: str):
     from jinja2 import Environment, FunctionLoader
-    from pygments.formatters import HtmlFormatter
 
     folder = files("nummodel.reports") / "templates"
     loader = FunctionLoader(lambda n: (folder / n).read_text(encoding="utf-8"))
@@ -251,9 +154,18 @@ def _template(name: str):
         "show": show,
         "href": _href,
         "label": _label,
+        "anchor": claims.anchor,
         "first_line": lambda text: text.partition("\n")[0],
-        "prose": _prose,
+        "prose": rendering.prose,
+        "inline": lambda text: (
+            rendering.prose(text).strip().removeprefix("<p>").removesuffix("</p>")
+        ),
     }
-    css = HtmlFormatter(style="default").get_style_defs(".highlight")
-    environment.globals |= {"generator": GENERATOR, "code_css": css}
+    environment.globals |= {
+        "generator": GENERATOR,
+        "version": __version__,
+        "marks": claims.MARKS,
+        "code_css": _code_css("default"),
+        "dark_code_css": _code_css("github-dark"),
+    }
     return environment.get_template(name)

@@ -5,6 +5,7 @@ calls it while the runs are carried out.
 """
 
 import json
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -24,10 +25,18 @@ SHARE = 0.05  # of the time may be spent on writing these indexes
 class Progress:
     """Says how far the runs are, and keeps their outcomes and the index up to date."""
 
-    def __init__(self, outcomes: dict[Run, Outcome], folder: Path, jobs: int, doing: str) -> None:
+    def __init__(
+        self,
+        outcomes: dict[Run, Outcome],
+        folder: Path,
+        jobs: int,
+        doing: str,
+        earlier: Sequence[Outcome] = (),
+    ) -> None:
         from tqdm import tqdm
 
         self.outcomes, self.folder, self.jobs = outcomes, folder.absolute(), jobs
+        self.earlier = earlier
         self.executes = doing == "executing"
         self.indexed: list[str] = []
         self.due = 0.0
@@ -59,7 +68,7 @@ class Progress:
             return
         # If this fails, the runs go on. If it fails at the end as well, the command says so.
         with suppress(Exception):
-            summarise(list(self.outcomes.values()), self.folder)
+            summarise([*self.outcomes.values(), *self.earlier], self.folder)
         end = perf_counter()
         self.indexed, self.due = state, end + max(PAUSE, (end - start) / SHARE)
 

@@ -44,9 +44,10 @@ def make(
     A run that `folder` holds already, with the same notebook, parameters, package and data, is
     kept, unless `force`. With `execute=False`, the notebooks that earlier reports left in `folder`
     are made into pages again. A run that takes more than `timeout` seconds has failed. The index is
-    there from the beginning, and is renewed while runs finish. Raises InputError if `folder` cannot
-    be written or a run shall read a table that does not exist, and OSError if the index could not
-    be written at the end. If it is interrupted, it ends the kernels and indexes what is done.
+    there from the beginning, shows what earlier commands left in `folder` as well, and is renewed
+    while runs finish. Raises InputError if `folder` cannot be written or a run shall read a table
+    that does not exist, and OSError if the index could not be written at the end. If it is
+    interrupted, it ends the kernels and indexes what is done.
     """
     for run in runs:
         if realpath(folder / f"{run.name}.ipynb") == realpath(run.notebook):
@@ -66,6 +67,8 @@ def make(
     _refuse_unwritable(folder, [f"{run.name}.{kind}" for run in unfinished for kind in kinds])
     stopped, warm = Event(), len(unfinished) > jobs
     names = {run.name for run in runs}
+    others = earlier(place, names)
+    names |= {outcome.run.name for outcome in others}
 
     def work(run: Run) -> Outcome:
         if not execute:
@@ -79,7 +82,7 @@ def make(
         try:
             if unfinished:
                 doing = "executing" if execute else "making pages of"
-                progress = Progress(outcomes, folder, jobs, doing)
+                progress = Progress(outcomes, folder, jobs, doing, others)
                 progress.show()
                 prepare(warm, execute)
                 if stopped.is_set():
@@ -87,7 +90,7 @@ def make(
                 _all(work, progress, jobs, stopped)
         finally:
             outcomes = {run: _settled(outcome, place, names) for run, outcome in outcomes.items()}
-            summarise(list(outcomes.values()), place)
+            summarise([*outcomes.values(), *others], place)
     return list(outcomes.values())
 
 
@@ -163,6 +166,25 @@ def finished(run: Run, folder: Path) -> Outcome | None:
         return _indexed(Outcome(run, notebook, stamp["seconds"], "", kept=True))
     except Exception:  # not a report's, of an older version, or damaged
         return None
+
+
+def earlier(folder: Path, names: Collection[str]) -> list[Outcome]:
+    """The outcomes that earlier commands left in a folder, without those with these `names`."""
+    found = []
+    for path in sorted(folder.glob("*.ipynb")):
+        if path.stem in names:
+            continue
+        try:
+            notebook = json.loads(path.read_text(encoding="utf-8"))
+            stamp = notebook["metadata"][STAMP]
+            run = Run(path.with_name(stamp["notebook"]), stamp["parameters"])
+            paged = path.with_suffix(".html").exists()
+            outcome = Outcome(run, notebook, stamp["seconds"], stamp["error"], True, paged, True)
+            if run.name == path.stem:
+                found.append(_indexed(outcome))
+        except Exception:  # not a report's, of an older version, or damaged
+            continue
+    return found
 
 
 def reuse_run(run: Run, folder: Path, names: Collection[str]) -> Outcome:

@@ -9,7 +9,7 @@ from io import StringIO
 from typing import Any
 
 from nummodel.errors import cell
-from nummodel.records import claims
+from nummodel.records import claims, data
 from nummodel.reports.files import COLUMNS
 from nummodel.reports.notebook import summary
 from nummodel.reports.runs import Run
@@ -32,6 +32,7 @@ class Outcome:
     error: str
     kept: bool = False  # from an earlier report
     paged: bool = True  # has a page, to which the index can link
+    earlier: bool = False  # by another command than the one that writes the index
     unfinished: str = ""  # "waiting" or "running", as long as the run is not done
 
     @cached_property
@@ -68,14 +69,23 @@ class Outcome:
         """The paragraph that answers it, as markdown; empty if it is not about this run."""
         return self.about(summary(self.notebook)[1])
 
+    @property
+    def own(self) -> bool:
+        """Whether it is about a file or a folder of the reader's own."""
+        file = self.run.parameters.get("file", "")
+        return bool(file) and file not in data.tables()
+
     def about(self, markdown: str) -> str:
-        """Markdown without the paragraphs that only hold for the notebook as it stands: those that
-        name the `example` of its metadata, where the run has parameters of its own.
+        """Markdown without the paragraphs and list items that only hold for the notebook as it
+        stands: those that have one of the words that its metadata name as `example`, where the run
+        has parameters of its own.
         """
-        example = self.notebook["metadata"].get("nummodel", {}).get("example")
-        if not example or not self.run.parameters:
+        words = self.notebook["metadata"].get("nummodel", {}).get("example") or []
+        if not words or not self.run.parameters:
             return markdown
-        return "\n\n".join(p for p in markdown.split("\n\n") if example not in p)
+        words = [words] if isinstance(words, str) else words
+        parts = re.split(r"(?=\n\n|\n- )", markdown)
+        return "".join(p for p in parts if not any(word in p for word in words))
 
     @property
     def found(self) -> str:

@@ -525,7 +525,7 @@ def test_a_search_begins_where_it_is_told():
 def test_a_fit_shows_its_estimates_and_its_curve():
     data = {"N": np.array([1.0, 2, 4, 8, 16]), "X": np.array([10.0, 18, 33, 50, 60])}
     html = fit(LAWS["amdahl"], data)._repr_html_()
-    assert all(word in html for word in ("sigma", "stderr", '<img src="data:image/png', "alt="))
+    assert all(word in html for word in ("sigma", "stderr", '<img src="data:image/svg', "alt="))
     assert (
         "<img"
         not in fit(utilisation, {"X": [1.0, 2], "rho": [0.1, 0.2], "D": [1, 1]})._repr_html_()

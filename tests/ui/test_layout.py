@@ -1,16 +1,24 @@
-"""Pages on a phone and on a laptop: nothing is cut, and only tables, code and formulas scroll."""
+"""Pages on a telephone, a tablet and a laptop, light, dark and printed: nothing is cut, only
+tables, code and formulas scroll, and axe-core finds nothing serious.
+"""
+
+from pathlib import Path
 
 import pytest
 
 from nummodel.reports import notebook, pages, runs
 from nummodel.reports.results import Outcome
 
-WIDTHS = {"phone": 360, "laptop": 1366}
+WIDTHS = (360, 768, 1366)
+SCHEMES = ("light", "dark")
+#: What A4 leaves between its margins, in pixels of CSS.
+PAPER = 672
+#: axe-core, which the make target has fetched.
+AXE = Path(__file__).parents[2] / ".venv" / "axe.min.js"
 
 # What nobody can scroll to: beyond the page, left of whatever scrolls, or hidden. A cell of the
 # table of runs may end in an ellipsis.
 CUT = """() => {
-    for (const details of document.querySelectorAll('details')) details.open = true;
     const cut = element => {
         const box = element.getBoundingClientRect(), style = getComputedStyle(element);
         if (!box.width || style.textOverflow === 'ellipsis') return false;
@@ -22,35 +30,72 @@ CUT = """() => {
         const right = frame ? Infinity : document.documentElement.clientWidth;
         return hides || box.left < left - 1 || box.right > right + 1;
     };
-    return [...document.querySelectorAll('main *')].filter(cut).map(e => e.outerHTML.slice(0, 99));
+    return [...document.querySelectorAll('body *')].filter(cut).map(e => e.outerHTML.slice(0, 99));
 }"""
+UNFOLD = "() => document.querySelectorAll('details').forEach(details => { details.open = true; })"
 SCROLLS = "() => document.documentElement.scrollWidth > document.documentElement.clientWidth"
-
-at_both = pytest.mark.parametrize("device", WIDTHS)
+#: Figures beyond the text beside them.
+WIDER = """() => [...document.querySelectorAll('img')]
+    .filter(image => image.getBoundingClientRect().width
+        > image.closest('main > *, article').getBoundingClientRect().width + 1)
+    .map(image => image.alt)"""
+#: What scrolls without a shade at its edge, or cannot be reached by the keyboard.
+UNSEEN = """() => [...document.querySelectorAll('main *')]
+    .filter(e => getComputedStyle(e).overflowX === 'auto' && e.scrollWidth > e.clientWidth)
+    .filter(e => e.tabIndex || !getComputedStyle(e).backgroundImage.includes('gradient'))
+    .map(e => e.outerHTML.slice(0, 99))"""
+BACKGROUND = "() => getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)"
+SERIOUS = """async () => (await axe.run({resultTypes: ['violations']})).violations
+    .filter(found => ['serious', 'critical'].includes(found.impact))
+    .map(found => [found.id, found.nodes.length, found.nodes[0].html])"""
 
 
 @pytest.fixture
-def shown(browser, device):
-    """A function that shows a file as wide as the device."""
-    page = browser.new_page(viewport={"width": WIDTHS[device], "height": 740})
-    yield lambda path: page.goto(path.as_uri()) and page
-    page.close()
+def open_page(browser):
+    """A function that opens a file; at the end, no request may have gone anywhere."""
+    context = browser.new_context(offline=True)
+    requests = []
+    context.on("request", lambda request: requests.append(request.url))
+
+    def opened(path):
+        page = context.new_page()
+        page.goto(path.as_uri(), timeout=30_000)
+        return page
+
+    yield opened
+    context.close()
+    assert [url for url in requests if not url.startswith(("file:", "data:"))] == []
 
 
-@at_both
-def test_a_notebook_fits(shown, report, notebook):
-    page = shown(report / f"{notebook}.html")
-    assert page.evaluate(CUT) == [] and not page.evaluate(SCROLLS)
+def check(page, accessible=True):
+    """At every width, with all that is folded shut and then open, light and dark; and printed."""
+    page.add_script_tag(content=AXE.read_text())
+    for unfolded in (False, True):
+        if unfolded:
+            page.evaluate(UNFOLD)
+        for width in WIDTHS:
+            page.set_viewport_size({"width": width, "height": 740})
+            where = f"{width} px, unfolded: {unfolded}"
+            assert not page.evaluate(SCROLLS) and page.evaluate(CUT) == [], where
+            assert page.evaluate(WIDER) == [] and page.evaluate(UNSEEN) == [], where
+    for scheme in SCHEMES:
+        page.emulate_media(color_scheme=scheme)
+        for width in (WIDTHS[0], WIDTHS[-1]) if accessible else ():
+            page.set_viewport_size({"width": width, "height": 740})
+            assert page.evaluate(SERIOUS) == [], (scheme, width)
+        assert (max(page.evaluate(BACKGROUND)) < 60) == (scheme == "dark")
+    # Still dark on the screen, when it is printed.
+    page.set_viewport_size({"width": PAPER, "height": 1000})
+    page.emulate_media(media="print", color_scheme="dark")
+    assert min(page.evaluate(BACKGROUND)) == 255
+    assert not page.evaluate(SCROLLS) and page.evaluate(CUT) == []
 
 
-@at_both
-def test_the_index_fits(shown, report):
-    page = shown(report / "index.html")
-    assert page.evaluate(CUT) == [] and not page.evaluate(SCROLLS)
+def test_a_page_fits_everywhere(open_page, report, name):
+    check(open_page(report / f"{name}.html"))
 
 
-@at_both
-def test_the_index_of_forty_runs_fits(shown, report, tmp_path):
+def test_the_index_of_forty_runs_fits(open_page, report, tmp_path):
     """Four notebooks with ten parameter sets each, one of which failed."""
     outcomes = []
     for name, parameter in {"01": "sigma", "03": "D_lock", "11": "level", "23": "far"}.items():
@@ -61,6 +106,8 @@ def test_the_index_of_forty_runs_fits(shown, report, tmp_path):
             run = runs.Run(path, {parameter: step / 100})
             outcomes.append(Outcome(run, executed, 1.0 + step, error))
     (tmp_path / "index.html").write_text(pages.index(outcomes), encoding="utf-8")
-    page = shown(tmp_path / "index.html")
-    assert page.evaluate(CUT) == [] and not page.evaluate(SCROLLS)
+    page = open_page(tmp_path / "index.html")
+    check(page, accessible=False)  # which takes a minute, and is checked on the real index
     assert page.locator(".runs tbody tr").count() == 40
+    failed = page.locator(".card").evaluate_all("all => all.map(c => c.matches('.wrong'))")
+    assert failed == [True] * 4 + [False] * 36
