@@ -28,6 +28,8 @@ SIMULATED = {
 COPIED = {
     "scaling-curves": "f7d46c3292807e2efa8684591eed8434558dc4acec7f6d147f99fdb67f5bb703",
     "mysql2026": "04488d80b1230cc756f7170d1d25634832eed72e1455f45b89b5e84fe6452e8a",
+    "litl-locks-a48": "cff783cebdac08403bac685f9d3ec24e8cb22e4e51ee089d3ca997b6891f7b44",
+    "litl-locks-i20": "346001fd2a82a675c5433850443b640a5bfad0096cac1c044417b62a3516952f",
 }
 #: Columns whose source the second person did not have. The hash of their table stands in for them.
 TYPED_ONCE = {"sysv-semop": {"refactored_per_s", "fine_per_s"}}
@@ -161,9 +163,19 @@ def test_columns_that_were_typed_once_have_the_figures_of_their_source():
     assert semop["fine"][100] == 3059159
 
 
-def test_threads_of_the_lock_programs_are_ten_a_node():
-    programs = data.load("litl-locks")
-    assert (programs["N"] == 10 * programs["nodes"]).all()
+@pytest.mark.parametrize("name, cores", [("litl-locks", 10), ("-i20", 10), ("-a48", 6)])
+def test_threads_of_the_lock_programs_are_as_many_a_node(name, cores):
+    programs = data.load("litl-locks" + name.removeprefix("litl-locks"))
+    assert (programs["N"] == cores * programs["nodes"]).all()
+
+
+def test_the_copied_table_of_locks_has_the_figures_that_were_typed():
+    keys = ["program", "lock", "nodes"]
+    typed, copied = (data.load(name).set_index(keys) for name in ("litl-locks", "litl-locks-i20"))
+    copied = copied.loc[typed.index]
+    assert (copied["X"] == typed["X"]).all() and (copied["runs"] == typed["runs"]).all()
+    for column in ("mean", "spread"):
+        assert copied[column].to_numpy() == pytest.approx(typed[column].to_numpy(), abs=0.0501)
 
 
 def test_quantiles_of_core_to_core_latency_are_in_order():
