@@ -163,7 +163,9 @@ def test_columns_that_were_typed_once_have_the_figures_of_their_source():
     assert semop["fine"][100] == 3059159
 
 
-@pytest.mark.parametrize("name, cores", [("litl-locks", 10), ("litl-locks-i20", 10), ("litl-locks-a48", 6)])
+@pytest.mark.parametrize(
+    "name, cores", [("litl-locks", 10), ("litl-locks-i20", 10), ("litl-locks-a48", 6)]
+)
 def test_threads_of_the_lock_programs_are_as_many_a_node(name, cores):
     programs = data.load(name)
     assert (programs["N"] == cores * programs["nodes"]).all()
