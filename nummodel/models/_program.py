@@ -21,6 +21,8 @@ NOISE = 0.02
 #: Most threads that the lock feeds, over those of a node. Where it fed more, it would hardly slow
 #: the program on ten nodes.
 FEEDS = 10.0
+#: Most standard deviations from its mean that a number is tried, where throughputs contradict it.
+FARTHEST = 6.0
 #: Mean and standard deviation of each unknown number, as the protocols and latencies of common
 #: machines say: nothing was fitted here, but the tables of `benchmarks/locks.py` were known.
 PRIOR = {
@@ -143,8 +145,10 @@ class Program:
         """Up to a constant, for each draw."""
         top = self.log_N_sat[-1]
         inside = (unknown[:, -1] >= 0) & (unknown[:, -1] <= top)
-        unknown = np.column_stack([unknown[:, :-1], np.clip(unknown[:, -1], 0, top)])
-        total = -0.5 * (((unknown[:, :-1] - self.mean) / self.sd) ** 2).sum(axis=1)
+        z = (unknown[:, :-1] - self.mean) / self.sd
+        inside &= (abs(z) < FARTHEST).all(axis=1)
+        total = -0.5 * (z**2).sum(axis=1)
+        unknown = np.where(inside[:, None], unknown, np.append(self.mean, 0.0))
         for k, error, noise, doublings in self.steps(unknown):
             total -= 0.5 * error**2 / (noise + self.drift[k] ** 2 * doublings)
         return np.where(inside, total, -np.inf)

@@ -32,8 +32,9 @@ from nummodel.models._program import KINDS, Program
 
 #: An interval that is to hold nine in ten, and its middle.
 ENDS = (0.5, 0.05, 0.95)
-#: Most threads of all numbers of nodes together: a minute of work.
-WORK = 600
+#: Most threads, over all numbers of nodes that were measured, which takes half a minute; and most
+#: threads that are predicted.
+MEASURED, PREDICTED = 400, 6000
 
 
 class Ratio(NamedTuple):
@@ -72,7 +73,8 @@ def outlook(X: Mapping, N: int, nodes: int, h=None, h_remote=None) -> dict[str, 
     """
     x, number = _measured(X), count("N", N, least=2)
     nodes = count("nodes", nodes)
-    feasible("N", number, (WORK - number * nodes) // sum(x), "each number of nodes is solved often")
+    feasible("N", number, MEASURED // sum(x), "the nodes in X are solved thousands of times")
+    feasible("nodes", nodes, PREDICTED // number, f"{number} threads on each")
     h, h_remote = _latencies(h, h_remote, nodes)
     highest = max(mean for mean, _ in x[1].values())
     if h is not None and highest * h > 1:
