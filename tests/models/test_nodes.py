@@ -42,19 +42,17 @@ def of_world(world, nodes):
     return {kind: throughput(kind, nodes, *world) for kind in GRANTS}
 
 
-@pytest.mark.parametrize("known, most", [((1,), 5.0), ((1, 2), 2.2)])
-def test_ranges_hold_the_truth_of_worlds(known, most):
-    """Nine in ten, or more, on eight nodes; a second measurement makes the ranges narrower."""
-    held, widths = [], []
-    for world in WORLDS:
-        measured = {nodes: of_world(world, nodes) for nodes in (*known, 8)}
-        truth = measured.pop(8)
+def test_ranges_hold_the_truth_of_worlds():
+    """Nine in ten, or nearly, on eight nodes; a second measurement makes the ranges narrower."""
+    held, widths = {(1,): [], (1, 2): []}, {(1,): [], (1, 2): []}
+    for world, known in product(WORLDS, held):
+        measured, truth = {nodes: of_world(world, nodes) for nodes in known}, of_world(world, 8)
         for kind, said in room.outlook(measured, N, 8, H, REMOTE).items():
-            held.append(said.low <= truth[kind] / measured[1][kind] <= said.high)
+            held[known].append(said.low <= truth[kind] / measured[1][kind] <= said.high)
             assert 0 < said.low < said.middle < said.high
-            widths.append(np.log(said.high / said.low))
-    assert np.mean(held) >= 0.85
-    assert np.exp(np.mean(widths)) < most
+            widths[known].append(np.log(said.high / said.low))
+    assert min(map(np.mean, held.values())) >= 0.85
+    assert np.mean(widths[1, 2]) < 0.7 * np.mean(widths[1,])
 
 
 def test_ranges_hold_nine_in_ten_of_what_is_drawn_from_the_prior():
@@ -64,10 +62,10 @@ def test_ranges_hold_nine_in_ten_of_what_is_drawn_from_the_prior():
     """
     rng, kinds, held = np.random.default_rng(5), ("queue", "tas", "backoff", "cohort"), []
     for _ in range(15):
-        start = _program.Program({1: dict.fromkeys(kinds, (1e6, 0.0))}, 3)
+        start = _program.Program({1: dict.fromkeys(kinds, (1e6, 0.0))}, 2)
         unknown = rng.normal(start.mean, start.sd)
         unknown[len(_program.PRIOR)] = 0.0  # the queue lock's level
-        unknown = np.append(unknown, rng.uniform(0, np.log(30)))[None]
+        unknown = np.append(unknown, rng.uniform(0, np.log(20)))[None]
         logs = {n: start.log_throughput(unknown, n)[:, 0] for n in (1, 2, 6)}
         logs[2] = logs[2] + start.drift * rng.normal(size=4)
         logs[6] = logs[6] + logs[2] - start.log_throughput(unknown, 2)[:, 0]
@@ -76,7 +74,7 @@ def test_ranges_hold_nine_in_ten_of_what_is_drawn_from_the_prior():
             n: dict(zip(kinds, np.exp(v + 0.02 * rng.normal(size=4)), strict=True))
             for n, v in logs.items()
         }
-        said = room.outlook({1: X[1], 2: X[2]}, 3, 6)
+        said = room.outlook({1: X[1], 2: X[2]}, 2, 6)
         held += [said[k].low <= X[6][k] / X[1][k] <= said[k].high for k in kinds]
     assert 0.8 <= np.mean(held) < 1
 
@@ -119,9 +117,12 @@ def test_ranges_hold_what_the_protocols_do(known):
 
 
 def per_waiter(kind, nodes, lock=None):
-    """What a waiter adds to a grant of a full lock with four threads a node, over the queue's."""
-    ours, queue = simulated(kind, nodes, 4, 0.0, lock=lock), simulated("queue", nodes, 4, 0.0)
-    return (1 / ours - 1 / queue) / (4 * nodes - 1)
+    """What a waiter adds to a grant of a full lock with eight threads a node, over the queue's.
+
+    Some thinking mixes the order in which threads of several nodes come.
+    """
+    ours, queue = simulated(kind, nodes, 8, 1.0, lock=lock), simulated("queue", nodes, 8, 1.0)
+    return (1 / ours - 1 / queue) / (8 * nodes - 1)
 
 
 def test_a_waiter_that_reads_costs_about_the_same_on_any_number_of_nodes():
@@ -151,14 +152,15 @@ def test_waiters_that_back_off_or_queue_cost_nothing():
 
 
 def test_a_far_hand_over_saturates_if_nodes_are_equally_far_and_grows_if_not():
-    """A full queue lock: what it is slower by, over 1 - 1/nodes, is how far the nodes are apart."""
+    """What a full queue lock is slower by, over 1 - 1/nodes, is how far the nodes are apart."""
     near = np.where(np.eye(8), 0.5, 1.5)
     line = 0.5 + abs(np.subtract.outer(np.arange(8), np.arange(8)))  # each node one farther
     for matrix, growth in ((near, 1.0), (line, 3.0)):
         crossing = {}
         for nodes in (1, 2, 8):
+            # 48 threads keep the lock full, and think so long that their order is mixed.
             given = {"runs": 4, "uses": 6000, "nodes": nodes, "matrix": matrix}
-            grant = 1 / protocol.throughput(protocol.Distant, 6 * nodes, 0.0, 1.0, **given)[0]
+            grant = 1 / protocol.throughput(protocol.Distant, 48, 12.0, 1.0, **given)[0]
             crossing[nodes] = (grant - 1.5) / (1 - 1 / nodes) if nodes > 1 else grant - 1.5
         assert crossing[1] == pytest.approx(0, abs=0.05)
         program = _program.Program({1: {"queue": (1.0, 0.0)}}, 6, 0.5, matrix)
@@ -190,7 +192,7 @@ def test_a_measurement_that_is_less_certain_says_less():
     widths = []
     for error in (0.0, 1e5, 5e5):
         X = {1: {"queue": 1e6, "tas": 1e6}, 2: {"queue": 1e6, "tas": (5e5, error)}}
-        said = room.outlook(X, 4, 4)["tas"]
+        said = room.outlook(X, 2, 4)["tas"]
         widths.append(said.high / said.low)
     assert widths == sorted(widths) and widths[2] > 1.3 * widths[0]
 
@@ -215,7 +217,7 @@ def test_one_node_is_reproduced_by_the_draws():
     program = _program.Program({1: {k: (x, 0.0) for k, x in X.items()}}, 6)
     modelled = program.log_throughput(program.draws(), 1)
     assert np.exp(modelled.mean(axis=1)) == pytest.approx(list(X.values()), rel=0.03)
-    assert (modelled.std(axis=1) < 0.03).all()
+    assert (modelled.std(axis=1) < 0.05).all()
 
 
 GOOD = {"X": {"queue": 1.0}, "N": 10, "nodes": 2, "h": 0.1, "h_remote": 0.2}
