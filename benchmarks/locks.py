@@ -347,8 +347,8 @@ NOTES = """
   that memory is the reason.
 - **Other locks**: over one node, clh_spin is within a tenth of mcs_spin on eight nodes; partitioned
   falls further behind, most in radiosity_ll, where it has 1.76 and mcs_spin 2.54. ttas lies between
-  ticket and spinlock in all programs. backoff loses a little more than the queue lock. hmcs falls
-  about as little as c-bo-mcs_spin.
+  ticket and spinlock in all programs. backoff has up to a fifth less than the queue
+  lock. hmcs is as good as c-bo-mcs_spin to within an eighth, and a third better in memcached-new.
 
 ## What is missed, and what was tried
 

@@ -56,12 +56,12 @@ def test_ranges_hold_the_truth_of_worlds():
 
 
 def test_ranges_hold_nine_in_ten_of_what_is_drawn_from_the_prior():
-    """Truths from the prior, with all that the model misses and noise: 60 ranges, four in a world.
+    """Truths from the prior, with all that the model misses and noise: 48 ranges, four in a world.
 
     With 90 % for each range and worlds that are independent, fewer than 80 % or all are unlikely.
     """
     rng, kinds, held = np.random.default_rng(5), ("queue", "tas", "backoff", "cohort"), []
-    for _ in range(15):
+    for _ in range(12):
         start = _program.Program({1: dict.fromkeys(kinds, (1e6, 0.0))}, 2)
         unknown = rng.normal(start.mean, start.sd)
         unknown[len(_program.PRIOR)] = 0.0  # the queue lock's level
