@@ -23,7 +23,7 @@ AXE := axe-core@4.14.1
 # Go builds actionlint from source; the pip package of this name would download a binary.
 ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 
-.PHONY: help report test lab lint lint-workflows anywhere oldest newest lock wheel test-ui sheet fuzz bench batch coverage adequacy systems forecast memory mutations tools whole simulate attack faults networks picture clean
+.PHONY: help report test lab lint lint-workflows anywhere oldest newest lock wheel test-ui sheet fuzz bench batch coverage adequacy systems forecast locks memory mutations tools whole simulate attack faults networks picture clean
 
 help:  ## print this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 24
@@ -91,6 +91,9 @@ forecast: $(VENV)/test  ## hold forecasts against curves that went on, sources l
 
 memory: $(VENV)/test  ## predict memory under load from three figures, machines left out (2 minutes)
 	@OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/memory.py
+
+locks: $(VENV)/test  ## hold locks on more nodes against measurements, programs left out (15 minutes)
+	@OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/locks.py
 
 mutations: $(VENV)/test  ## read 100,000 damaged outputs of measuring tools (SEED=2026, 5 minutes)
 	@$(BIN)/python benchmarks/mutations.py --seed $(SEED) --jobs $(JOBS)

@@ -138,6 +138,50 @@ class ArrivalOrder(TestAndSet):
         return asking
 
 
+class TestAndTestAndSet(TestAndSet):
+    """Each waiter reads the line after a release. Who reads first asks to write it at once, but is
+    answered after all the others have read.
+    """
+
+    __test__ = False
+
+    def __init__(self, rng, nodes, read=0.0, **costs):
+        super().__init__(rng, nodes, **costs)
+        self.read = read
+
+    def hand_over(self, released):
+        seconds = self.read * len(self.queue) if released is not None else 0.0
+        thread, node = self.queue.pop(self.rng.randrange(len(self.queue)))
+        return thread, seconds + self.transfer(node)
+
+
+class BackOff(Fifo):
+    """Each waiter asks after a pause, `pause` on average, and has the lock if it is then free."""
+
+    def __init__(self, rng, nodes, pause=0.0, **costs):
+        super().__init__(rng, nodes, **costs)
+        self.pause = pause
+
+    def hand_over(self, released):
+        waiting, seconds = len(self.queue), 0.0
+        if released is not None:
+            seconds = self.rng.expovariate(waiting / self.pause)
+        thread, node = self.queue.pop(self.rng.randrange(waiting))
+        return thread, seconds + self.transfer(node)
+
+
+class Distant(Fifo):
+    """As `Fifo`, with a matrix of the seconds from each node to each."""
+
+    def __init__(self, rng, nodes, matrix):
+        super().__init__(rng, nodes)
+        self.matrix = matrix
+
+    def transfer(self, node):
+        cost, self.at = self.matrix[self.at][node], node
+        return cost
+
+
 class Cohort(Fifo):
     """A queue a node; the lock stays in the node while somebody waits there, `batch` in a row."""
 

@@ -174,8 +174,9 @@ def grant(rng, _):
 
 
 def by_lock(rng, _):
-    names = ["queue", *rng.choice(["ticket", "tas", "cohort"], rng.integers(4))]
-    return {str(name): time(rng) for name in names}
+    names = ["queue", *rng.choice(["ticket", "tas", "ttas", "backoff", "cohort"], rng.integers(4))]
+    one = {str(name): time(rng) for name in names}
+    return [one, {1: one, 2: {"queue": (time(rng), time(rng))}}][rng.integers(2)]
 
 
 def table(*values):
@@ -200,7 +201,6 @@ DRAWN = {
     "cpus": lambda rng, _: number(rng, "c"),
     "servers": lambda rng, _: number(rng, "c"),
     "law": lambda rng, _: list(scaling.LAWS.values())[rng.integers(4)],
-    "full": lambda rng, _: number(rng, "share"),
     "networks.N": by_class("N"),
     "networks.Z": by_class("Z"),
     "networks.lamda": by_class("lamda"),
@@ -218,7 +218,6 @@ DRAWN = {
     "nodes.h_remote": lambda rng, _: number(rng, "h") * (1 if rng.wild else 1e2),
     "nodes.N": lambda rng, _: number(rng, "N"),
     "nodes.nodes": lambda rng, _: number(rng, "nodes"),
-    "nodes.N_sat": lambda rng, _: 1 + 10 ** rng.uniform(-3, 9, 3),
 }  # fmt: skip
 
 
@@ -278,9 +277,6 @@ def sound(function, given, result):
     elif isinstance(result, storage.Requests):
         parts = result._asdict()
         parts["R"] = np.where(np.asarray(given["N"]) == 0, 0.0, result.R)
-    elif isinstance(result, nodes.Reading):
-        parts = result._asdict() | result.cost
-        del parts["cost"], parts["misfit"]  # which is a logarithm
     elif isinstance(result, (locks.Contended, numa.Mix)):
         parts = result._asdict()
     elif isinstance(result, dict):  # outlook's ratios

@@ -32,6 +32,8 @@ COPIED = {
     "directory-lock": "46d7206a928f2918fa6e39ac68113d79de690c49fbd5b2203fb56b25417e1ed3",
     "lock-stat-lines": "fdf01f92d592a38601a3bff6d51ded7925ccb19d36ce3fd8e295fe50684cb110",
     "lock-stat-pair": "65baaad27a3391893367afdf4f27834bdf6af122ec43826c404a4197ef841377",
+    "litl-locks-a48": "cff783cebdac08403bac685f9d3ec24e8cb22e4e51ee089d3ca997b6891f7b44",
+    "litl-locks-i20": "346001fd2a82a675c5433850443b640a5bfad0096cac1c044417b62a3516952f",
 }
 #: Columns whose source the second person did not have. The hash of their table stands in for them.
 TYPED_ONCE = {"sysv-semop": {"refactored_per_s", "fine_per_s"}}
@@ -165,9 +167,21 @@ def test_columns_that_were_typed_once_have_the_figures_of_their_source():
     assert semop["fine"][100] == 3059159
 
 
-def test_threads_of_the_lock_programs_are_ten_a_node():
-    programs = data.load("litl-locks")
-    assert (programs["N"] == 10 * programs["nodes"]).all()
+@pytest.mark.parametrize(
+    "name, cores", [("litl-locks", 10), ("litl-locks-i20", 10), ("litl-locks-a48", 6)]
+)
+def test_threads_of_the_lock_programs_are_as_many_a_node(name, cores):
+    programs = data.load(name)
+    assert (programs["N"] == cores * programs["nodes"]).all()
+
+
+def test_the_copied_table_of_locks_has_the_figures_that_were_typed():
+    keys = ["program", "lock", "nodes"]
+    typed, copied = (data.load(name).set_index(keys) for name in ("litl-locks", "litl-locks-i20"))
+    copied = copied.loc[typed.index]
+    assert (copied["X"] == typed["X"]).all() and (copied["runs"] == typed["runs"]).all()
+    for column in ("mean", "spread"):
+        assert copied[column].to_numpy() == pytest.approx(typed[column].to_numpy(), abs=0.0501)
 
 
 def test_quantiles_of_core_to_core_latency_are_in_order():
