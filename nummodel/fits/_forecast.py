@@ -50,11 +50,11 @@ class Outlook(NamedTuple):
         return self.followed.share(N) if self.followed else np.zeros(np.shape(N))
 
     def middle(self, N: np.ndarray) -> np.ndarray:
-        """The forecast of ln X, before any bound."""
+        """The forecast of ln X."""
         if not self.followed:
-            return self.trend.middle(N)
+            return self.trend.bounded(N)
         share = self.share(N)
-        return share * self.followed.height(N) + (1 - share) * self.trend.middle(N)
+        return share * self.followed.height(N) + (1 - share) * self.trend.bounded(N)
 
     def throughputs(self, N: np.ndarray, shares: np.ndarray) -> np.ndarray:
         """Throughputs that are not reached with these probabilities: a row for each load, a column
