@@ -22,7 +22,7 @@ UV := uv==0.13.9
 # Go builds actionlint from source; the pip package of this name would download a binary.
 ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 
-.PHONY: help report test lab lint lint-workflows anywhere oldest newest lock wheel test-ui fuzz bench batch coverage adequacy systems forecast mutations tools whole simulate attack faults networks picture clean
+.PHONY: help report test lab lint lint-workflows anywhere oldest newest lock wheel test-ui fuzz bench batch coverage adequacy systems forecast limits mutations tools whole simulate attack faults networks picture clean
 
 help:  ## print this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 24
@@ -85,6 +85,9 @@ systems: $(VENV)/test  ## forecast 300 simulated closed systems (SEED=2026, an h
 
 forecast: $(VENV)/test  ## hold forecasts against curves that went on, sources left out (20 minutes)
 	@OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/forecast.py --jobs $(JOBS)
+
+limits: $(VENV)/test  ## hold what limits and changes are told to be against the truth (10 minutes)
+	@OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/limits.py --seed $(SEED) --jobs $(JOBS)
 
 mutations: $(VENV)/test  ## read 100,000 damaged outputs of measuring tools (SEED=2026, 5 minutes)
 	@$(BIN)/python benchmarks/mutations.py --seed $(SEED) --jobs $(JOBS)
