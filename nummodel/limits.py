@@ -284,4 +284,4 @@ class Limits:
     def _full(self, name: str) -> str:
         value, ends = self.full_at(name)
         level = f"{100 * self.study.level:.15g} % interval"
-        return f"it is full at {show(value)} {self.study.used.y} ({level}: {show(ends)})"
+        return f"it is full at {self.study.used.y} = {show(value)} ({level}: {show(ends)})"
