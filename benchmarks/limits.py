@@ -21,7 +21,7 @@ import pandas as pd
 import systems as made
 from tqdm import tqdm
 
-from nummodel import limits
+from nummodel import full, limits
 from nummodel.fits._trend import SPREAD, Trend
 
 HOME = Path(__file__).parent
@@ -34,13 +34,14 @@ NOTES = """
 ## Will the processors be full, and how much can throughput still grow?
 
 35 curves of database servers with 80 logical processors reach 512 threads (`mysql2026`; the 36th
-stops before). From what was measured up to a cut, `limits.chance_full` tells the probability that
+stops before). From what was measured up to a cut, `full.chance_full` tells the probability that
 user and system time are above 90 % at 512 threads, as in 5 of the 35: from 2/3 on the answer is
-yes, up to 1/3 it is no, and else it is open. `limits.growth` tells the highest throughput at the
+yes, up to 1/3 it is no, and else it is open. `full.growth` tells the highest throughput at the
 later loads over that at the cut, held against what was measured. The thresholds are round numbers
-that were not changed after the first look at these answers; they were looked at three times. The intervals of forecasts were calibrated on all curves, these servers
-included; the last two rows have intervals that were calibrated without them. The other constants of
-a forecast were set by hand, by somebody who knew these curves.
+that were not changed after the first look at these answers; they were looked at three times. The
+intervals of forecasts were calibrated on all curves, these servers included; the last two rows
+have intervals that were calibrated without them. The other constants of a forecast were set by
+hand, by somebody who knew these curves.
 """
 
 #: The example: stations with their numbers of servers and demands [s], the think time, and loads.
@@ -102,21 +103,21 @@ def in_time(curves: list[forecast.Curve]) -> list[forecast.Curve]:
     return [c for c in curves if c.N[-1] == FAR]
 
 
-def full(curve: forecast.Curve, cut: int) -> dict:
+def judged(curve: forecast.Curve, cut: int) -> dict:
     """Whether the processors will be full at `FAR`, and by how much throughput can still grow,
     by what was measured up to the cut, and what came of both.
     """
     seen = curve.N <= cut
     N, X, U, later = curve.N[seen], curve.X[seen], curve.U[seen], curve.N[~seen]
-    p = float(limits.chance_full(N, X, U, [FAR])[0])
-    middle, low, high = limits.growth({"N": N, "X": X, "U_cpu": U}, later)
+    p = float(full.chance_full(N, X, U, [FAR])[0])
+    middle, low, high = full.growth({"N": N, "X": X, "U_cpu": U}, later)
     grew = max(curve.X[~seen].max() / X[-1], 1.0)
     return {
         "curve": curve.name,
         "cut": cut,
         "p": p,
-        "verdict": limits.verdict(p),
-        "full": curve.U[-1] > limits.FULL,
+        "verdict": full.verdict(p),
+        "full": curve.U[-1] > full.FULL,
         "error": np.expm1(abs(np.log(middle / grew))),
         "inside": low <= grew <= high,
         "width": high / low,
@@ -141,7 +142,7 @@ def servers() -> list[str]:
     for how, constants in (("all curves", SPREAD), ("other sources only", without)):
         learned(constants)
         for cut in CUTS:
-            rows = pd.DataFrame([full(c, cut) for c in curves])
+            rows = pd.DataFrame([judged(c, cut) for c in curves])
             yes, no = (rows[rows.verdict == v] for v in ("yes", "no"))
             wide = f"a factor of {rows.width.median():.2f}"
             still = len(rows) - len(yes) - len(no)

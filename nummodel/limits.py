@@ -1,4 +1,4 @@
-"""What limits a measured system, what the next change would bring, and what will be full next.
+"""What limits a measured system, and what the next change would bring.
 
 A closed system is fitted to all that was measured (`study.fit_table`). What a change brings is what
 its model brings: the same demands, think time and users, with one station changed. Where no closed
@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from nummodel.fits import bootstrap, chance
+from nummodel.errors import InputError
+from nummodel.fits import bootstrap
 from nummodel.fits._closed import Face, rival
-from nummodel.fits._forecast import outlook
 from nummodel.fits._targets import of
 from nummodel.models import operational, systems
 from nummodel.nomenclature import show
@@ -25,10 +25,6 @@ from nummodel.study import Study, fit_table
 if TYPE_CHECKING:
     import pandas as pd
 
-#: A station is full if this share of its servers is in use.
-FULL = 0.9
-#: From the first probability on, the answer is yes, and up to the second one, it is no.
-YES, NO = 2 / 3, 1 / 3
 #: Refits from which intervals come.
 DRAWS = 400
 #: A gain is worth a change if the lower end of its interval is at least this share.
@@ -72,42 +68,6 @@ def read(path: str | Path, x: str = "", y: str = "", known: str = "", level: flo
     given += [f"c_{n}=1" for n in devices if f"c_{n}" not in told]
     named = x or None, y or None
     return Limits(fit_table(path, *named, law="closed", level=level, known=",".join(given)))
-
-
-def chance_full(N: np.ndarray, X: np.ndarray, U: np.ndarray, at: Any, share: float = FULL) -> Any:
-    """The probability, at each load beyond the measurements, that a `share` of a station is in use.
-
-    Busy servers are a throughput, too: seconds of work a second. So `fits.chance` is asked of U at
-    the loads where U is above 0; of fewer than three such loads, it is asked of the throughput at
-    which the station would be full, if a transaction needs as much as at the last load. NaN if the
-    station was not in use there. Raises InputError as `fits.chance` does.
-    """
-    in_use, last = U > 0, int(np.argmax(N))
-    if len(np.unique(N[in_use])) >= 3:
-        return chance({"N": N[in_use], "X": U[in_use]}, at, X=share)
-    if not U[last] > 0:
-        return np.full(np.shape(at), np.nan)
-    return chance({"N": N, "X": X}, at, X=X[last] / U[last] * share)
-
-
-def verdict(probability: float) -> str:
-    """Whether a station will be full: "yes", "no" or "open".
-
-    >>> verdict(0.9), verdict(0.5), verdict(0.1)
-    ('yes', 'open', 'no')
-    """
-    return "yes" if probability >= YES else "no" if probability <= NO else "open"
-
-
-def growth(data: Mapping[str, Any], at: Any, level: float = 0.95) -> tuple[float, float, float]:
-    """The highest throughput expected at the loads `at`, over that at the last load, and its
-    interval: at least 1, as the last load stays possible. `data` is that of `fits.forecast`.
-    """
-    seen = outlook(data)
-    shares = np.array([0.5, (1 - level) / 2, (1 + level) / 2])
-    found = seen.throughputs(np.asarray(at, float), shares).max(axis=0) / seen.trend.X
-    middle, low, high = np.maximum(found, 1.0).tolist()
-    return middle, low, high
 
 
 @dataclass(frozen=True)
@@ -247,6 +207,21 @@ class Limits:
         """The interval of a quantity by its refits."""
         tail = (1 - self.study.level) / 2
         return np.quantile(values, [tail, 1 - tail]).tolist()
+
+    def figures(self) -> tuple[int, float, float, float, float, float, float]:
+        """What notebook 23 starts from: the last load N, Z, D_cpu and its servers, D_lock, and D of
+        the one device, if there is one, and its servers. Raises InputError where these are unknown.
+        """
+        if self.unmet:
+            raise InputError(f"these measurements do not tell demands: {self.unmet}")
+        devices = [name for name in self.stations if name not in ("cpu", "lock")]
+        if len(devices) > 1 or "cpu" not in self.stations:
+            found = ", ".join(self.stations)
+            raise InputError(f"stations are {found}, expected cpu, lock and one device at most")
+        D = self.face.values
+        device = (D[f"D_{devices[0]}"], self._servers(devices[0])) if devices else (0.0, 1.0)
+        cpu = D["D_cpu"], self._servers("cpu")
+        return int(self.study.used.N.max()), D["Z"], *cpu, D["D_lock"], *device
 
     def answer(self) -> str:
         """What limits, how sure that is, what the best change of one station would bring, and what

@@ -18,7 +18,7 @@ FLOORS = {
     **dict.fromkeys(("cli", "limits"), 7),
     **dict.fromkeys(("study", "change", "measure", "widgets", "reports"), 6),
     "ahead": 5,
-    **dict.fromkeys(("tables", "options"), 4),
+    **dict.fromkeys(("tables", "options", "full"), 4),
     **dict.fromkeys(("fits", "records"), 3),
     "models": 2,
 }
