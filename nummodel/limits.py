@@ -17,7 +17,7 @@ from nummodel.errors import InputError
 from nummodel.fits import bootstrap
 from nummodel.fits._closed import Face, rival
 from nummodel.fits._targets import of
-from nummodel.models import operational, systems
+from nummodel.models import systems
 from nummodel.nomenclature import show
 from nummodel.records import columns
 from nummodel.study import Study, fit_table
@@ -124,9 +124,11 @@ class Limits:
         return float(np.mean(np.all(later, axis=0)))
 
     def full_at(self, name: str) -> tuple[float, list[float]]:
-        """The throughput at which a station is full, and its interval."""
+        """The throughput at which a station is full, and its interval; infinite for no demand."""
         once, often = (self.face.times(values)[name] for values in (self.face.values, self.draws))
-        return 1 / once, self._ends(1 / np.asarray(often))
+        least, most = self._ends(often)
+        value, low, high = (1 / time if time > 0 else np.inf for time in (once, most, least))
+        return value, [low, high]
 
     def demands(self) -> "pd.DataFrame":
         """A row for each station: its servers; the demand D of a transaction [s] by the closed
@@ -144,7 +146,7 @@ class Limits:
             row["full at"], row["full at, interval"] = self.full_at(name)
             U = self.study.measured.get(f"U_{name}")
             if U is not None:
-                each = operational.demand(X=used.X, rho=U, c=c)
+                each = c * U / used.X  # not `demand`, as errors may put U above 1
                 row["D at the last load"] = float(each[used.N.argmax()])
                 line = linregress(used.X, U * c)
                 far = t.ppf((1 + self.study.level) / 2, max(len(U) - 2, 1)) * np.array([-1, 1])
@@ -259,4 +261,7 @@ class Limits:
     def _full(self, name: str) -> str:
         value, ends = self.full_at(name)
         level = f"{100 * self.study.level:.15g} % interval"
-        return f"it is full at {self.study.used.y} = {show(value)} ({level}: {show(ends)})"
+        if not np.isfinite(value):
+            return "its demand is too short to be told from 0"
+        between = show([end if np.isfinite(end) else None for end in ends])
+        return f"it is full at {self.study.used.y} = {show(value)} ({level}: {between})"
