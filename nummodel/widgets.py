@@ -22,20 +22,25 @@ from nummodel.nomenclature import QUANTITIES, known, label, quantity, show
 START = {"N": 64, "sigma": 0.05, "kappa": 1e-3, "rho": 0.5}
 
 
-def explore(model: Fit | Callable, data: Mapping[str, Any] | None = None, **ranges: Any):
+def explore(
+    model: Fit | Callable,
+    data: Mapping[str, Any] | None = None,
+    labels: Mapping[str, str] | None = None,
+    **ranges: Any,
+):
     """The model over its first argument, with a slider for each of the others.
 
     `model` is a formula, a fit, a station, or any function whose arguments are named after
     quantities (`D_lock` is a D). It takes an array as its first argument and gives one, or several
     by name (as `networks.solve` does), from which one is chosen. `data` has columns for the first
     argument and for results: they are drawn as points, with residuals. A fit brings its own, and
-    its band.
+    its band. `labels` say what some arguments are, in place of the nomenclature.
 
     `ranges` gives each argument (low, high), (low, high, start) or a start; for the first argument,
     the ends of the axis or its upper end. Raises ValueError for a name that is no argument of the
     model, or no quantity.
     """
-    return Explorer(model, data, ranges)
+    return Explorer(model, data, labels or {}, ranges)
 
 
 def interact(draw: Callable[..., plot.Picture], **sliders: Any) -> ipywidgets.VBox:
@@ -47,7 +52,13 @@ def interact(draw: Callable[..., plot.Picture], **sliders: Any) -> ipywidgets.VB
 class Explorer(ipywidgets.VBox):
     """What `explore` shows: `sliders` by argument, `choice` of the result, picture and readout."""
 
-    def __init__(self, model: Any, data: Mapping[str, Any] | None, ranges: dict[str, Any]):
+    def __init__(
+        self,
+        model: Any,
+        data: Mapping[str, Any] | None,
+        labels: Mapping[str, str],
+        ranges: dict[str, Any],
+    ):
         self.fit = model if isinstance(model, Fit) else None
         self.model = self.fit.law if self.fit else model
         arguments = signature(self.model).parameters
@@ -65,6 +76,8 @@ class Explorer(ipywidgets.VBox):
             name: _slider(name, ranges.get(name), fitted.get(name, arguments[name].default))
             for name in rest
         }
+        for name, text in labels.items():
+            self.sliders[name].description = text
         self._band = self.fit.predict(self.axis) if self.fit else None
         self.starts = {name: slider.value for name, slider in self.sliders.items()}
         results = list(self.at(self.axis, **self.starts))

@@ -15,10 +15,10 @@ WINGS = ("models", "fits", "records", "reports")
 #: What a room may import from, by the floor that it is on; what is not listed is on the lowest.
 FLOORS = {
     "__main__": 8,
-    "cli": 7,
+    **dict.fromkeys(("cli", "limits"), 7),
     **dict.fromkeys(("study", "change", "measure", "widgets", "reports"), 6),
     "ahead": 5,
-    **dict.fromkeys(("tables", "options"), 4),
+    **dict.fromkeys(("tables", "options", "full"), 4),
     **dict.fromkeys(("fits", "records"), 3),
     "models": 2,
 }

@@ -23,6 +23,7 @@ HOME = _PACKAGE / "shipped" if (_PACKAGE / "shipped").is_dir() else _PACKAGE.par
 #: Unit of a column: the suffix that the CSV marks it with, and its size in SI units.
 UNITS = {
     "-": ("", 1.0),
+    "s": ("", 1.0),
     "1/s": ("_per_s", 1.0),
     "1/h": ("_per_h", 1 / 3600),
     "MB/s": ("_MB_per_s", 1e6),

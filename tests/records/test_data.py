@@ -24,6 +24,8 @@ SIMULATED = {
     "coverage": "632b8e1406d0e9412d8b04f12ed09c6f339d9c7dbd4e709800c3c52f1502857f",
     # make simulate SEED=2026
     "allen-cunneen": "f514cc67bcc08d6df7372e3294f68546d2058486897b46fa7aa1826ac4f2aec3",
+    # .venv/bin/python benchmarks/limits.py --example
+    "simulated-shop": "032f3d4a651d7f64710f14bd3fdb5f120331ef26d08d9afdc1e1adfa28ba304a",
 }
 #: Tables that a program made of logs and files of figures: nobody typed them.
 COPIED = {

@@ -1,0 +1,267 @@
+"""What limits a measured system, and what the next change would bring.
+
+A closed system is fitted to all that was measured (`study.fit_table`). What a change brings is what
+its model brings: the same demands, think time and users, with one station changed. Where no closed
+system meets the measurements, no such gain is told.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from nummodel.errors import InputError
+from nummodel.fits import bootstrap
+from nummodel.fits._closed import Face, rival
+from nummodel.fits._targets import of
+from nummodel.models import systems
+from nummodel.nomenclature import show
+from nummodel.records import columns
+from nummodel.study import Study, fit_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: Refits from which intervals come.
+DRAWS = 400
+#: A gain is worth a change if the lower end of its interval is at least this share.
+WORTH = 0.01
+#: A change of a station of several servers, and of a single server, and what its gain hangs on.
+CHANGES = {
+    "twice": (
+        "twice as many servers",
+        "two instead of one",
+        "N, Z and all demands stay, and old and new servers of {} share the work equally",
+    ),
+    "half": (*["half the demand"] * 2, "N, Z and the demands at all stations but {} stay"),
+}
+
+
+class Gain(NamedTuple):
+    """The share of throughput that a change of a station adds at N users, its interval, and what it
+    hangs on.
+    """
+
+    station: str
+    change: str
+    N: float
+    gain: float
+    low: float
+    high: float
+    hangs_on: str
+
+
+def read(path: str | Path, x: str = "", y: str = "", known: str = "", level: float = 0.95):
+    """The `Limits` of the system that a table or a folder with outputs of tools was measured on.
+
+    `known` has numbers of servers and the think time, as in "c_cpu=4,Z=1". A device, which is any
+    station with a utilisation but the processors, has one server if nothing else is known. Raises
+    InputError for what cannot be used, and where more than one number of servers is unknown.
+    """
+    points = columns.read(path, x or None, y or None)
+    given = [text for text in known.split(",") if text.strip()]
+    told = {*points.others, *(text.partition("=")[0].strip() for text in given)}
+    devices = [n[2:] for n in points.others if n[:2] == "U_" and n != "U_cpu"]
+    given += [f"c_{n}=1" for n in devices if f"c_{n}" not in told]
+    named = x or None, y or None
+    return Limits(fit_table(path, *named, law="closed", level=level, known=",".join(given)))
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a `Study` of a closed system says of each station, and of changes."""
+
+    study: Study
+
+    @property
+    def face(self) -> Face:
+        """The closed system."""
+        return self.study.fits["closed"]  # type: ignore[return-value]
+
+    @cached_property
+    def unmet(self) -> str:
+        """Why no closed system speaks for the measurements; "" if one does."""
+        study = self.study
+        if not any(n == "R" or n.startswith("U_") for n in study.used.others):
+            return "loads and throughputs alone do not tell one station from another"
+        if not study.measured:
+            return "; ".join(study.notes)
+        if study.chosen != "closed":
+            return study.choice[1]
+        if self.face.dof <= 0:
+            return "there are too few measurements to test a closed system"
+        return rival(self.face)
+
+    @property
+    def stations(self) -> list[str]:
+        """Names of the stations, the one that is full first before the others."""
+        longest = self.face.times()
+        return sorted(longest, key=longest.__getitem__, reverse=True)
+
+    @cached_property
+    def draws(self) -> dict[str, Any]:
+        """The quantities of the system by `DRAWS` refits. They are spread out around the estimates
+        as Student's t is wider than the normal distribution: few residuals tell the errors.
+        """
+        from scipy.special import ndtri
+
+        whole, level = self.face.whole, self.study.level
+        refits = bootstrap(whole, count=DRAWS)
+        for name in refits:
+            wider = whole.quantiles(of(whole, name), level)[0] / ndtri((1 + level) / 2)
+            estimate, least = whole.values[name], 1.0 if name[0] == "c" else 0.0
+            refits[name] = np.maximum(estimate + wider * (refits[name] - estimate), least)
+        return self.face.values | {n: refits[n].to_numpy() for n in refits}
+
+    @property
+    def sureness(self) -> float:
+        """The share of the refits that name the same bottleneck."""
+        longest, first = self.face.times(self.draws), self.stations[0]
+        later = [longest[first] > longest[n] for n in self.stations[1:]]
+        return float(np.mean(np.all(later, axis=0)))
+
+    def full_at(self, name: str) -> tuple[float, list[float]]:
+        """The throughput at which a station is full, and its interval; infinite for no demand."""
+        once, often = (self.face.times(values)[name] for values in (self.face.values, self.draws))
+        least, most = self._ends(often)
+        value, low, high = (1 / time if time > 0 else np.inf for time in (once, most, least))
+        return value, [low, high]
+
+    def demands(self) -> "pd.DataFrame":
+        """A row for each station: its servers; the demand D of a transaction [s] by the closed
+        system, by the utilisation law at the last load, and by regression of busy servers on X,
+        which also tells how many are busy without transactions; and X where the station is full.
+        """
+        import pandas as pd
+        from scipy.stats import linregress, t
+
+        rows, used = {}, self.study.used
+        for name in self.stations:
+            c, D = self._servers(name), f"D_{name}"
+            row: dict[str, Any] = {"servers": c, "D": self.face.values[D]}
+            row["D, interval"] = self._ends(self.draws[D])
+            row["full at"], row["full at, interval"] = self.full_at(name)
+            U = self.study.measured.get(f"U_{name}")
+            if U is not None:
+                each = c * U / used.X  # not `demand`, as errors may put U above 1
+                row["D at the last load"] = float(each[used.N.argmax()])
+                line = linregress(used.X, U * c)
+                far = t.ppf((1 + self.study.level) / 2, max(len(U) - 2, 1)) * np.array([-1, 1])
+                row["D by regression"] = (line.slope + far * line.stderr).tolist()
+                row["busy without work"] = (line.intercept + far * line.intercept_stderr).tolist()
+            rows[name] = row
+        return pd.DataFrame.from_dict(rows, orient="index")
+
+    def beside(self) -> "pd.DataFrame":
+        """What was measured at every load beside the model, and how far the model is off."""
+        import pandas as pd
+
+        table = pd.DataFrame({"N": self.study.used.N})
+        measured = {"X": self.study.used.X, **self.study.measured}
+        for part, name in enumerate(["X", *self.face.others], 1):
+            model = self.face.whole.at(table["N"], part=np.full(len(table), float(part)))
+            table[name], table[f"{name}, model"] = measured[name], model
+            table[f"{name}, off"] = model / measured[name] - 1
+        return table.sort_values("N")
+
+    @cached_property
+    def gains(self) -> list[Gain]:
+        """What each change brings, at the last load and at twice this load."""
+        last = float(self.study.used.N.max())
+        both = [(name, change) for name in self.stations for change in CHANGES]
+        return [self._gain(*which, N) for which in both for N in (last, 2 * last)]
+
+    def _gain(self, name: str, change: str, N: float) -> Gain:
+        """By the estimates, and its interval by the refits; to a hundredth of a percent."""
+        once, often = (self.more(v, name, change, N) for v in (self.face.values, self.draws))
+        gain, low, high = (np.round([float(once), *self._ends(often)], 4) + 0.0).tolist()
+        several, single, hangs_on = CHANGES[change]
+        said = single if self._servers(name) == 1 else several
+        return Gain(name, said, N, gain, low, high, hangs_on.format(name))
+
+    def more(self, values: Mapping[str, Any], name: str, change: str, N: float) -> np.ndarray:
+        """The share by which one of the `CHANGES` makes the throughput of N users higher, in
+        systems like this one with these `values`.
+        """
+        law, D = self.face.law, f"D_{name}"
+        servers = dict(law.system.servers)  # type: ignore[attr-defined]
+        c, new = servers[name], dict(values)
+        if change == "half" or c == 1:
+            new[D] = values[D] / 2
+        if change == "twice" and c == 1:
+            servers[f"{name}_2"], new[f"D_{name}_2"] = 1, new[D]
+        elif change == "twice":
+            servers[name], new[f"c_{name}"] = c and 2 * c, 2 * values.get(f"c_{name}", 0)
+        after = systems.closed(**servers)["X"]
+        now, then = (
+            x.unchecked(N=N, **{q: v[q] for q in x.quantities[1:]})
+            for x, v in ((law, values), (after, new))
+        )
+        return then / now - 1
+
+    def _servers(self, name: str) -> float:
+        return float(self.face.law.system.places(name, self.face.values))  # type: ignore[attr-defined]
+
+    def _ends(self, values: Any) -> list[float]:
+        """The interval of a quantity by its refits."""
+        tail = (1 - self.study.level) / 2
+        return np.quantile(values, [tail, 1 - tail]).tolist()
+
+    def figures(self) -> tuple[int, float, float, float, float, float, float]:
+        """What notebook 23 starts from: the last load N, Z, D_cpu and its servers, D_lock, and D of
+        the one device, if there is one, and its servers. Raises InputError where these are unknown.
+        """
+        if self.unmet:
+            raise InputError(f"these measurements do not tell demands: {self.unmet}")
+        devices = [name for name in self.stations if name not in ("cpu", "lock")]
+        if len(devices) > 1 or "cpu" not in self.stations:
+            found = ", ".join(self.stations)
+            raise InputError(f"stations are {found}, expected cpu, lock and one device at most")
+        D = self.face.values
+        device = (D[f"D_{devices[0]}"], self._servers(devices[0])) if devices else (0.0, 1.0)
+        cpu = D["D_cpu"], self._servers("cpu")
+        return int(self.study.used.N.max()), D["Z"], *cpu, D["D_lock"], *device
+
+    def answer(self) -> str:
+        """What limits, how sure that is, what the best change of one station would bring, and what
+        to do or to measure next: four sentences at most.
+        """
+        if self.unmet:
+            return (
+                f"These measurements do not tell what limits the system: {self.unmet.rstrip('.')}. "
+                "So it is not told what a change would bring. Measure response times and the "
+                "utilisation of each resource in the same runs as throughput, at each load."
+            )
+        first, second = self.stations[:2]
+        said = [f"It is open whether {first} or {second} limits this system: {self._full(first)}"]
+        if self.study.limit:
+            sure = show(self.sureness, "%")
+            said = [
+                f"{first} limits this system (in {sure} of {DRAWS} refits): {self._full(first)}"
+            ]
+        said.append(f"The next station is {second}: {self._full(second)}")
+        best = max(self.gains[::2], key=lambda gain: gain.gain)
+        later = self.gains[self.gains.index(best) + 1]
+        if best.low < WORTH:
+            said.append(f"No change of one station is sure to bring {show(WORTH, '%')}")
+            return ". ".join([*said, "Measure at higher loads, or change two stations together."])
+        more = [show([g.low, g.high], "%") for g in (best, later)]
+        said.append(
+            f"At {self.study.used.x} = {show(best.N)}, {best.change} at {best.station} would bring "
+            f"most, {more[0]} more throughput ({more[1]} at twice this load), if {best.hangs_on}"
+        )
+        times = self.face.times()
+        times[best.station] /= 2
+        after = max(times, key=times.__getitem__)
+        return ". ".join([*said, f"Measure again after this change: then {after} is full first."])
+
+    def _full(self, name: str) -> str:
+        value, ends = self.full_at(name)
+        level = f"{100 * self.study.level:.15g} % interval"
+        if not np.isfinite(value):
+            return "its demand is too short to be told from 0"
+        between = show([end if np.isfinite(end) else None for end in ends])
+        return f"it is full at {self.study.used.y} = {show(value)} ({level}: {between})"

@@ -1,0 +1,210 @@
+"""What limits a system, and what a change brings: against networks that are solved directly."""
+
+import html
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from nummodel import full, limits
+from nummodel.errors import InputError
+from nummodel.models import networks
+from nummodel.records import data
+from nummodel.reports import report, runs
+
+N = np.array([1, 2, 5, 10, 20, 40, 60, 80])
+#: Processors, a disk and a lock, whose demands are known.
+C, D_CPU, D_DISK, D_LOCK, Z = 8, 0.032, 0.0032, 0.0016, 0.2
+
+
+def stations(c=C, cpu=D_CPU, disks=1, disk=D_DISK, locks=1):
+    """The network, with equal shares of the work at each disk and at each lock."""
+    return [
+        networks.queue(cpu, servers=c),
+        *[networks.queue(disk / disks)] * disks,
+        *[networks.queue(D_LOCK / locks)] * locks,
+    ]
+
+
+def written(path, error=0.0, seed=1, **changes):
+    """A table of the system as CSV, with log-normal errors, and with columns changed."""
+    random = np.random.default_rng(seed)
+    solved = networks.solve(stations(), N, Z)
+    X = solved.X
+    columns = {"X": X, "R": N / X - Z, "U_cpu": X * D_CPU / C, "U_disk": X * D_DISK}
+    for name, column in columns.items():
+        noisy = column * np.exp(error * random.standard_normal(len(N)))
+        columns[name] = np.minimum(noisy, 1.0) if name[0] == "U" else noisy
+    table = pd.DataFrame({"N": N} | columns | {"c_cpu": C} | changes)
+    table.dropna(axis=1).to_csv(path, index=False)
+    return path
+
+
+@pytest.fixture(scope="module")
+def system(tmp_path_factory):
+    """What is found from measurements with hardly any error."""
+    return limits.read(written(tmp_path_factory.mktemp("limits") / "a.csv", error=1e-4))
+
+
+@pytest.mark.parametrize("at", [80, 160])
+@pytest.mark.parametrize(
+    "name, change, after",
+    [
+        ("cpu", "twice as many servers", {"c": 2 * C}),
+        ("cpu", "half the demand", {"cpu": D_CPU / 2}),
+        ("disk", "two instead of one", {"disks": 2}),
+        ("disk", "half the demand", {"disk": D_DISK / 2}),
+        ("lock", "two instead of one", {"locks": 2}),
+    ],
+)
+def test_a_gain_is_that_of_the_changed_network(system, name, change, after, at):
+    before, then = (networks.solve(s, at, Z).X for s in (stations(), stations(**after)))
+    (gain,) = (g for g in system.gains if (g.station, g.change, g.N) == (name, change, at))
+    assert gain.gain == pytest.approx(then / before - 1, abs=0.002)
+    assert gain.low <= gain.gain <= gain.high and gain.high - gain.low < 0.01
+
+
+def test_a_station_is_full_at_its_servers_over_its_demand(system):
+    assert system.stations == ["cpu", "disk", "lock"]
+    for name, most in {"cpu": C / D_CPU, "disk": 1 / D_DISK, "lock": 1 / D_LOCK}.items():
+        value, (low, high) = system.full_at(name)
+        assert value == pytest.approx(most, rel=0.02) and low <= value <= high
+
+
+def test_a_station_without_demand_is_never_full(tmp_path):
+    """Nothing is left for the lock in the response times: only the interval has a lower end."""
+    R = networks.solve(stations()[:2], N, Z)
+    known = {"X": R.X, "R": N / R.X - Z, "U_cpu": R.X * D_CPU / C, "U_disk": R.X * D_DISK}
+    found = limits.read(written(tmp_path / "a.csv", **known))
+    low, high = found.full_at("lock")[1]
+    assert low > 1 / D_DISK and high == np.inf and "lock" in found.demands().index
+    assert found.answer()
+
+
+def test_three_ways_find_the_same_demand(system):
+    table = system.demands()
+    for name, D in {"cpu": D_CPU, "disk": D_DISK}.items():
+        assert table.loc[name, ["D", "D at the last load"]].tolist() == pytest.approx([D] * 2, 1e-3)
+        low, high = table.loc[name, "D by regression"]
+        assert low <= high and (low + high) / 2 == pytest.approx(D, rel=1e-3)
+
+
+def test_what_is_busy_without_transactions_is_found_by_regression(tmp_path):
+    """Half a processor works for somebody else, at every load."""
+    X = networks.solve(stations(), N, Z).X
+    found = limits.read(written(tmp_path / "a.csv", U_cpu=(0.9 * X * D_CPU + 0.5) / C))
+    assert found.demands().loc["cpu", "busy without work"] == pytest.approx([0.5, 0.5], rel=1e-3)
+
+
+def test_model_and_measurements_stand_side_by_side(system):
+    table = system.beside()
+    solved = networks.solve(stations(), N, Z)
+    assert table["X, model"].tolist() == pytest.approx(solved.X.tolist(), rel=1e-3)
+    assert table["R, model"].tolist() == pytest.approx((N / solved.X - Z).tolist(), rel=1e-2)
+    assert table[["X, off", "R, off"]].abs().max().max() < 0.01
+
+
+def test_the_answer_names_the_limit_the_gain_and_the_next_station(system):
+    first, second, third, fourth = system.answer().removesuffix(".").split(". ")
+    assert first.startswith(
+        "cpu limits this system (in 100 % of 400 refits): it is full at X = 250"
+    )
+    assert second.startswith("The next station is disk: it is full at X = 312")
+    assert "half the demand at cpu would bring most" in third
+    assert fourth == "Measure again after this change: then disk is full first"
+
+
+def test_intervals_of_gains_hold_the_true_gain(tmp_path):
+    """In 95 % of cases: of 15, fewer than 12 would be a surprise of one in 1800."""
+    before, then = (networks.solve(s, 80, Z).X for s in (stations(), stations(c=2 * C)))
+    inside = 0
+    for seed in range(15):
+        gain = limits.read(written(tmp_path / "a.csv", error=0.02, seed=seed)).gains[0]
+        assert gain.N == 80 and gain.change == "twice as many servers"
+        inside += gain.low <= round(then / before - 1, 4) <= gain.high
+    assert inside >= 12
+
+
+@pytest.mark.parametrize(
+    "changes, why",
+    [
+        ({"R": np.nan, "U_cpu": np.nan, "U_disk": np.nan}, "do not tell one station from another"),
+        ({"R": 5.0}, "requests are under way"),
+        ({"R": 0.05}, "users think for"),
+        ({"c_cpu": 16}, "closed is rejected"),
+    ],
+)
+def test_where_no_closed_system_fits_no_gain_is_told(tmp_path, changes, why):
+    found = limits.read(written(tmp_path / "a.csv", error=0.01, **changes))
+    said = found.answer()
+    assert why in found.unmet and why in said
+    assert said.startswith("These measurements do not tell what limits the system: ")
+    assert "would bring most" not in said and said.count("refits") == 0
+    with pytest.raises(InputError, match="these measurements do not tell demands"):
+        found.figures()
+
+
+def test_a_device_counts_as_one_server_and_processors_are_found(tmp_path):
+    found = limits.read(written(tmp_path / "a.csv", error=1e-3, c_cpu=np.nan))
+    servers = found.demands()["servers"]
+    assert servers["disk"] == 1 and servers["cpu"] == pytest.approx(C, rel=0.05)
+    told = limits.read(written(tmp_path / "b.csv", c_cpu=np.nan), known="c_cpu=8, c_disk=1")
+    assert told.demands()["servers"].tolist() == [8, 1, 1]
+
+
+def test_a_plan_starts_from_what_was_measured(system, tmp_path):
+    assert system.figures() == pytest.approx((80, Z, D_CPU, C, D_LOCK, D_DISK, 1), rel=0.02)
+    several = limits.read(written(tmp_path / "a.csv", error=1e-3, U_net=0.5 * N / N.max()))
+    if not several.unmet:
+        with pytest.raises(InputError, match="one device at most"):
+            several.figures()
+
+
+def test_a_station_that_is_nearly_full_will_be_full():
+    """Throughput and utilisation in proportion to the load; a station of which little is used."""
+    loads = np.array([1.0, 2, 4, 8, 16])
+    busy, idle = (full.chance_full(loads, 10 * loads, u * loads / 16, [32])[0] for u in (0.8, 0.02))
+    assert full.verdict(busy) == "yes" and full.verdict(idle) == "no"
+    few = full.chance_full(loads, 10 * loads, np.where(loads < 16, 0.0, 0.8), [32])[0]
+    assert few == pytest.approx(busy, abs=0.1), "by the demand at the last load"
+    assert np.isnan(full.chance_full(loads, 10 * loads, 0.0 * loads, [32])[0])
+    assert full.verdict(np.nan) == "open"
+
+
+@pytest.mark.parametrize("cut", [16, 64])
+def test_of_real_servers_most_are_judged_and_judged_right(cut):
+    """35 curves reach 512 threads: five use more than 90 % of the processors there."""
+    rows = data.load("mysql2026")
+    keys = ["mix", "server", "version", "buffer_pool_gb"]
+    curves = [curve for _, curve in rows.groupby(keys) if curve.N.max() == 512]
+    right, said = {"yes": [], "no": []}, []
+    for curve in curves:
+        U = (curve.user + curve.system).to_numpy()
+        seen = curve.N.to_numpy() <= cut
+        known = [v.to_numpy(float)[seen] for v in (curve.N, curve.X)]
+        said.append(full.verdict(full.chance_full(*known, U[seen], [512])[0]))
+        right.get(said[-1], []).append((U[-1] > full.FULL) == (said[-1] == "yes"))
+    assert len(said) == 35 and said.count("open") <= 35 / 4
+    assert np.mean(right["yes"]) >= 0.8 and np.mean(right["no"]) >= 0.95
+
+
+def test_growth_is_that_of_the_highest_throughput_and_never_below_one():
+    loads = np.array([1.0, 2, 4, 8])
+    rising = full.growth({"N": loads, "X": 10 * loads}, [16, 32])
+    falling = full.growth({"N": loads, "X": [10, 12, 9, 6]}, [16, 32])
+    for middle, low, high in (rising, falling):
+        assert 1 <= low <= middle <= high
+    assert rising[0] > 1.5 and rising[2] <= 4 and falling[0] == 1
+
+
+@pytest.mark.parametrize("columns", ["N,X", "N,X,R,U_cpu,c_cpu"])
+def test_a_page_about_a_file_speaks_of_that_file(columns, tmp_path):
+    rows = ["1,10,0.1,0.25,4", "2,20,0.1,0.5,4", "4,38,0.105,0.95,4", "8,40,0.2,1,4"]
+    cells = [",".join(row.split(",")[: columns.count(",") + 1]) for row in rows]
+    (tmp_path / "mine.csv").write_text("\n".join([columns, *cells]) + "\n")
+    (run,) = runs.plan(["22"], [f"file={tmp_path / 'mine.csv'}", "at=16,32"])
+    outcome = report.execute_run(run, tmp_path)
+    assert outcome.error == "" and outcome.found
+    page = html.unescape((tmp_path / f"{run.name}.html").read_text())
+    beside_exercises = page.partition("exercise")[0]
+    assert outcome.found in page and "In the simulated shop" not in beside_exercises
