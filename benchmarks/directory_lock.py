@@ -66,7 +66,7 @@ def main() -> None:
     with open(TABLE, "w", newline="") as file:
         table = csv.writer(file, lineterminator="\n")
         table.writerow(
-            ["run", "directories", "acquisitions", "contentions", "wait_us", "elapsed_s"]
+            ["run", "directories", "acquisitions", "contentions", "wait_us", "elapsed"]
         )
         for number in range(1, RUNS + 1):
             for m in (1, DIRECTORIES):

@@ -31,9 +31,9 @@ SIMULATED = {
 COPIED = {
     "scaling-curves": "f7d46c3292807e2efa8684591eed8434558dc4acec7f6d147f99fdb67f5bb703",
     "mysql2026": "04488d80b1230cc756f7170d1d25634832eed72e1455f45b89b5e84fe6452e8a",
-    "directory-lock": "46d7206a928f2918fa6e39ac68113d79de690c49fbd5b2203fb56b25417e1ed3",
+    "directory-lock": "cce68a7ae450b18356d3832db84e9270a9da46712ddbf760a83d2a6cd0fd0811",
     "lock-stat-lines": "fdf01f92d592a38601a3bff6d51ded7925ccb19d36ce3fd8e295fe50684cb110",
-    "lock-stat-pair": "65baaad27a3391893367afdf4f27834bdf6af122ec43826c404a4197ef841377",
+    "lock-stat-pair": "f02f0d404e13f0fd540ae36183c4502d0f0405d2da95ce92061963c64ade609f",
     "litl-locks-a48": "cff783cebdac08403bac685f9d3ec24e8cb22e4e51ee089d3ca997b6891f7b44",
     "litl-locks-i20": "346001fd2a82a675c5433850443b640a5bfad0096cac1c044417b62a3516952f",
 }
