@@ -11,7 +11,7 @@ from scipy.special import stdtrit
 from nummodel import _differences
 from nummodel.fits import answer, bootstrap, choose, compare, fit, remarks
 from nummodel.models import scaling
-from nummodel.nomenclature import label
+from nummodel.nomenclature import label, show
 
 N = np.array([1.0, 2, 3, 4, 8, 16, 32, 48, 64])
 NOISE = 1 + 0.02 * np.random.default_rng(7).standard_normal(len(N))
@@ -142,7 +142,7 @@ def test_peak_and_ceiling_are_true_or_refused():
         assert found.peak() is None
         assert found.X_max == pytest.approx(found.estimate["top"], rel=1e-9)
         assert found.interval("X_max") == pytest.approx(found.interval("top"), rel=1e-6)
-        assert "a ceiling of" in answer(found)
+        assert f"levels off at {show(found.X_max)}" in answer(found)
     found = fitted("ricker")
     a, b = found.estimate.values()
     assert found.peak() == pytest.approx((1 / b, a / b / math.e), rel=1e-7)
