@@ -65,9 +65,7 @@ def main() -> None:
     where = sys.argv[1] if len(sys.argv) > 1 else "/dev/shm"
     with open(TABLE, "w", newline="") as file:
         table = csv.writer(file, lineterminator="\n")
-        table.writerow(
-            ["run", "directories", "acquisitions", "contentions", "wait_us", "elapsed"]
-        )
+        table.writerow(["run", "directories", "acquisitions", "contentions", "wait_us", "elapsed"])
         for number in range(1, RUNS + 1):
             for m in (1, DIRECTORIES):
                 uses, contentions, wait, elapsed = run(m, where)

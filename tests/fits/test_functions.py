@@ -158,9 +158,7 @@ def test_peak_and_ceiling_are_true_or_refused():
         assert found.at(load * (1 + 1e-9)) >= X > found.at(load - 1)
     found = fit(lambda s, top: top * np.log1p(s), {"s": N, "X": N})
     assert found.peak() is None and math.isnan(found.X_max)
-    assert answer(found) == (
-        "X still rises as far as it was computed: whether it has a ceiling is not known."
-    )
+    assert answer(found).endswith("whether the fitted law has a ceiling is not known.")
 
 
 def test_a_load_below_one_may_be_the_peak():
