@@ -58,6 +58,8 @@ def test_sliders_are_labelled_and_bounded_by_the_nomenclature():
     assert shown.sliders["kappa"].value == 0.002
     assert isinstance(explore(*MODELS["station"][:1]).sliders["c"], ipywidgets.IntSlider)
     assert explore(lock_and_disk).sliders["Z"].value == 0.5
+    named = explore(lock_and_disk, labels={"D_disk": "the disk"}).sliders
+    assert named["D_disk"].description == "the disk" != named["D_lock"].description
     assert "D_disk" in explore(lock_and_disk).sliders["D_disk"].description
 
 

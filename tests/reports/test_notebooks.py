@@ -10,9 +10,11 @@ import json
 import os
 import re
 import time
+from base64 import b64decode
 from functools import cache
 from urllib.parse import unquote
 
+import pandas as pd
 import prose
 import pytest
 
@@ -181,6 +183,7 @@ def test_every_figure_is_on_the_page_with_alternative_text(name, outcome_of):
         bool(re.search(r"[Pp]icture\(|plot\.fitted\(|\bexplore\(", cell.source))
         for cell in code_cells(name)
     )
+    drawn += sum(cell.source.count("](data:image") for cell in NOTEBOOKS[name].cells)
     images = re.findall(r"<img[^>]*>", page)
     assert len(images) == drawn + 1 > 1, "each once, and one in the head"
     assert page.count("data:image/svg+xml;base64,") == len(images)
@@ -220,6 +223,27 @@ def test_each_record_has_a_guard(name, outcome_of):
 def test_formulas_are_drawn_by_the_browser_itself(name, outcome_of):
     page = (outcome_of(name)[1] / f"{name}.html").read_text()
     assert "<math" in page and r"\frac" not in page and "MathJax" not in page
+
+
+def test_the_curves_before_a_run_are_those_of_the_model():
+    """Notebook 23 has them as a picture, which nothing else would renew: ends, and their ratio."""
+    cells = NOTEBOOKS["23-what-if"].cells
+    (text,) = (cell.source for cell in cells if "](data:image" in cell.source)
+    svg = b64decode(re.search(r"base64,([^)]+)\)", text)[1]).decode()
+    names = {}
+    with pd.option_context("display.float_format", None):
+        for cell in cells:
+            if cell.cell_type == "code" and "explore(" not in cell.source:
+                exec(cell.source, names)
+    drawn = [
+        [[float(v) for v in point.split(",")] for point in line.split()]
+        for line in re.findall(r'points="([^"]+)"', svg)
+    ]
+    now, then = names["now"], names["now"] | names["together"]
+    X = [names["plan"](names["threads"], **setup).X for setup in (now, then)]
+    for curve, points in zip(X, drawn, strict=True):
+        heights = [1 - y / 200 for _, y in points]
+        assert heights == pytest.approx(list(curve / X[1].max()), abs=1e-3)
 
 
 def test_what_is_said_of_twice_the_load_says_how_far_such_figures_were_off(outcome_of):
