@@ -156,16 +156,38 @@ def servers() -> list[str]:
     return lines
 
 
+def explained() -> str:
+    """Of how many servers a closed system explains all loads, and what is full first."""
+    found: dict[str, int] = {}
+    curves = forecast.servers()
+    for curve in curves:
+        columns = {"N": curve.N, "X": curve.X, "R": curve.R, "U_cpu": curve.U}
+        system = read(pd.DataFrame(columns), forecast.PROCESSORS)
+        first = "rejected" if system.unmet else system.stations[0]
+        found[first] = found.get(first, 0) + 1
+    named = ", ".join(f"{name}: {count}" for name, count in found.items() if name != "rejected")
+    return (
+        f"A closed system of processors and a lock was also fitted to all loads of the "
+        f"{len(curves)} servers. It is rejected for {found.get('rejected', 0)}, and nothing is "
+        f"said of changes to these. Of the others, the station that is full first is {named}. "
+        "Disks were not measured, so lock stands for them as well."
+    )
+
+
+def read(table: pd.DataFrame, processors: int) -> limits.Limits:
+    """What is told of the measurements in a table."""
+    with NamedTemporaryFile("w", suffix=".csv") as file:
+        table.assign(c_cpu=processors).to_csv(file.name, index=False)
+        return limits.read(file.name)
+
+
 def changed(seed: int) -> list[dict]:
     """The gains of each change of a made system, measured as a table, and the true ones: a row for
     each change and load. Of a system that the measurements do not tell, one row without gains.
     """
     laws, truth, measured = made.drawn(seed)
     table = pd.DataFrame({n: measured[n] for n in ("N", "X", "R", "U_cpu")})
-    table["c_cpu"] = laws["X"].system.servers["cpu"]
-    with NamedTemporaryFile("w", suffix=".csv") as file:
-        table.to_csv(file.name, index=False)
-        found = limits.read(file.name)
+    found = read(table, laws["X"].system.servers["cpu"])
     if found.unmet:
         return [{"seed": seed, "told": False}]
     servers = laws["X"].system.servers
@@ -229,6 +251,8 @@ def main(draws: int, seed: int, jobs: int, only_example: bool, output: str) -> N
         *NOTES.strip().splitlines(),
         "",
         *servers(),
+        "",
+        explained(),
         "",
         "## Made systems, changed",
         "",

@@ -164,7 +164,8 @@ class Limits:
         for part, name in enumerate(["X", *self.face.others], 1):
             model = self.face.whole.at(table["N"], part=np.full(len(table), float(part)))
             table[name], table[f"{name}, model"] = measured[name], model
-            table[f"{name}, off"] = model / measured[name] - 1
+            some = np.where(measured[name] > 0, measured[name], np.nan)
+            table[f"{name}, off"] = model / some - 1
         return table.sort_values("N")
 
     @cached_property
@@ -242,6 +243,9 @@ class Limits:
             said = [
                 f"{first} limits this system (in {sure} of {DRAWS} refits): {self._full(first)}"
             ]
+        unseen = first == "lock" and "U_lock" not in self.study.measured
+        if unseen:
+            said[0] += "; lock stands for all that was not measured"
         said.append(f"The next station is {second}: {self._full(second)}")
         best = max(self.gains[::2], key=lambda gain: gain.gain)
         later = self.gains[self.gains.index(best) + 1]
@@ -256,7 +260,10 @@ class Limits:
         times = self.face.times()
         times[best.station] /= 2
         after = max(times, key=times.__getitem__)
-        return ". ".join([*said, f"Measure again after this change: then {after} is full first."])
+        then = f"Measure again after this change: then {after} is full first."
+        if unseen:
+            then = "First measure what requests wait for: disks, locks, pools of connections."
+        return ". ".join([*said, then])
 
     def _full(self, name: str) -> str:
         value, ends = self.full_at(name)

@@ -40,6 +40,13 @@ def written(path, error=0.0, seed=1, **changes):
     return path
 
 
+def noisy(network):
+    """What is measured of another system, with errors of a percent, but for the disk."""
+    random = np.random.default_rng(3)
+    X = networks.solve(network, N, Z).X * np.exp(0.01 * random.standard_normal(len(N)))
+    return {"X": X, "R": N / X - Z, "U_cpu": np.minimum(X * D_CPU / C, 1)}
+
+
 @pytest.fixture(scope="module")
 def system(tmp_path_factory):
     """What is found from measurements with hardly any error."""
@@ -150,6 +157,29 @@ def test_a_device_counts_as_one_server_and_processors_are_found(tmp_path):
     assert servers["disk"] == 1 and servers["cpu"] == pytest.approx(C, rel=0.05)
     told = limits.read(written(tmp_path / "b.csv", c_cpu=np.nan), known="c_cpu=8, c_disk=1")
     assert told.demands()["servers"].tolist() == [8, 1, 1]
+
+
+def test_a_utilisation_that_was_rounded_to_zero_is_left_out(tmp_path):
+    """In whole percents, four disks are at 0 with one user; all else is measured there."""
+    disks = [networks.queue(D_DISK, servers=4)]
+    known = noisy([*stations()[:1], *disks, *stations()[2:]])
+    U = np.round(known["X"] * D_DISK / 4, 2)
+    assert U[0] == 0 < U[1]
+    found = limits.read(written(tmp_path / "a.csv", **known, U_disk=U, c_disk=4))
+    assert not found.unmet and found.stations[0] == "cpu"
+    assert found.full_at("cpu")[0] == pytest.approx(C / D_CPU, rel=0.02)
+    assert found.beside()["U_disk, off"].isna().tolist() == (U == 0).tolist()
+
+
+def test_a_lock_that_nobody_measured_is_said_to_be_one(tmp_path):
+    """The disk limits, and only the processors and the response times are known."""
+    known = noisy(stations(disk=0.01))
+    found = limits.read(written(tmp_path / "a.csv", **known, U_disk=np.nan))
+    said = found.answer()
+    assert found.stations[0] == "lock" and "lock stands for all that was not measured" in said
+    assert said.endswith(
+        "First measure what requests wait for: disks, locks, pools of connections."
+    )
 
 
 def test_a_plan_starts_from_what_was_measured(system, tmp_path):

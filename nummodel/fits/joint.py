@@ -109,8 +109,8 @@ def measured(
 ) -> Fit:
     """Fit everything that was measured of a system: each column of `data` that is the result of one
     of the `laws`, in their order, together. `halves` are half-widths of the rounding of columns:
-    0.005 of a utilisation in whole percent. Raises ValueError if there is no column, and as `fit`
-    does.
+    0.005 of a utilisation in whole percent. A utilisation of 0 was rounded, and is left out. Raises
+    ValueError if there is no column, and as `fit` does.
 
     >>> from nummodel.models import systems
     >>> data = {"N": [1, 10, 40], "X": [1.0, 9.6, 19.9], "R": [0.10, 0.14, 1.11]}
@@ -120,11 +120,13 @@ def measured(
     """
     columns = {n: v for n, v in data.items() if n not in laws}
     halves = halves or {}
-    parts = [
-        Part(law, columns | {n: data[n]}, None, halves.get(n, 0.0))
-        for n, law in laws.items()
-        if n in data
-    ]
+    parts = []
+    for n, law in laws.items():
+        if n in data:
+            own, seen = columns | {n: data[n]}, np.asarray(data[n]) > 0
+            if n.startswith("U_") and seen.any():
+                own = {name: np.asarray(v)[seen] for name, v in own.items()}
+            parts.append(Part(law, own, None, halves.get(n, 0.0)))
     if not parts:
         raise ValueError(f"no column of {', '.join(data)} is one of {', '.join(laws)}")
     return fit(parts, **known)
