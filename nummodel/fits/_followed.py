@@ -16,9 +16,9 @@ from nummodel.fits._adequacy import lack_of_fit
 from nummodel.fits._closed import LEVEL, Face, fit_closed
 from nummodel.fits._problem import quantile
 
-#: A closed system is followed where the 95 % interval of ln X on its curve is no wider than this,
-#: less where it is wider, and not at all where it is twice as wide. Found with made systems.
-NARROW = 0.5
+#: A closed system is followed where the 95 % interval of X on its curve is no wider than a factor
+#: of two, less where it is wider, and not at all from a factor of four on. Found with made systems.
+NARROW = 0.7
 #: No closed system is followed if the last throughput is lower by this share than an earlier one.
 FALLEN = 0.1
 #: The loads at which that width is computed, as multiples of the last one.
