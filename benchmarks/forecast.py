@@ -91,19 +91,19 @@ NOTES = """
   servers are known, no test rejects the system, its interval is within a factor of two, and X has
   not fallen. Then the middle is that of the system, and the width of the interval stays that of
   other systems. This factor was found with the made systems: with 1.35 instead of two, the median
-  of the error from X alone was 2.2 and 2.4 % at twice and four times the last load, where the closed
-  law had 1.9 %. For the servers, whose processors are known, such systems change the score by a few
-  percent in either direction, as the table above shows.
+  of the error from X alone was 2.2 and 2.4 % at twice and four times the last load, where the
+  closed law had 1.9 %. For the servers, whose processors are known, such systems change the score
+  by a few percent in either direction, as the table above shows.
 - On the 125 curves no numbers of servers are known. As a trial, closed systems whose servers had to
   be found from X were followed there: 25 curves had an interval within a factor of 1.35. The error
   at the last load was then 17 instead of 19 % in the median, and the same at the 90th percentile;
-  the score was 1.57 instead of 1.55, with widths that had seen all curves. With a factor of 1.65, 33
-  curves were followed, and the score was 1.60; with 2.7, there were 47, and it was 1.65. As such a
-  search takes seconds for each curve and brings no better score, it is not done.
+  the score was 1.57 instead of 1.55, with widths that had seen all curves. With a factor of 1.65,
+  33 curves were followed, and the score was 1.60; with 2.7, there were 47, and it was 1.65. As such
+  a search takes seconds for each curve and brings no better score, it is not done.
 - **Made data**: the made systems are closed systems, so the closed law is right for them. Where X
-  alone does not determine a system narrowly, the forecast follows the trend, and is farther off than
-  the law: this shows in the 90th percentile. It is the price of not following systems on real curves
-  that bend otherwise.
+  alone does not determine a system narrowly, the forecast follows the trend, and is farther off
+  than the law: this shows in the 90th percentile. It is the price of not following systems on real
+  curves that bend otherwise.
 - **Bounds**: X has an upper bound, such as what the processors allow. The part of a forecast's
   distribution above the middle is cut off at this bound. If the whole distribution is cut off
   there, the score is 1.65 instead of 1.66 with sources left out; but then, if X rises in
