@@ -38,10 +38,10 @@ stops before). From what was measured up to a cut, `full.chance_full` tells the 
 user and system time are above 90 % at 512 threads, as in 5 of the 35: from 2/3 on the answer is
 yes, up to 1/3 it is no, and else it is open. `full.growth` tells the highest throughput at the
 later loads over that at the cut, held against what was measured. The thresholds are round numbers
-that were not changed after the first look at these answers; they were looked at three times. The
-intervals of forecasts were calibrated on all curves, these servers included; the last two rows
-have intervals that were calibrated without them. The other constants of a forecast were set by
-hand, by somebody who knew these curves.
+that were not changed after the first look at these answers, and nothing else was. The intervals
+of forecasts were calibrated on all curves, these servers included; the last two rows have
+intervals that were calibrated without them. The other constants of a forecast were set by hand,
+by somebody who knew these curves.
 """
 
 #: The example: stations with their numbers of servers and demands [s], the think time, and loads.

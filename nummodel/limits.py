@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from nummodel.errors import InputError
-from nummodel.fits import bootstrap
+from nummodel.fits import bootstrap, compare
 from nummodel.fits._closed import Face, rival
 from nummodel.fits._targets import of
 from nummodel.models import systems
@@ -90,7 +90,7 @@ class Limits:
         if not study.measured:
             return "; ".join(study.notes)
         if study.chosen != "closed":
-            return study.choice[1]
+            return f"a closed system is rejected: {compare.wrong(self.face.whole)}"
         if self.face.dof <= 0:
             return "there are too few measurements to test a closed system"
         return rival(self.face)
@@ -234,7 +234,8 @@ class Limits:
             return (
                 f"These measurements do not tell what limits the system: {self.unmet.rstrip('.')}. "
                 "So it is not told what a change would bring. Measure response times and the "
-                "utilisation of each resource in the same runs as throughput, at each load."
+                "utilisation of each resource in the same runs as throughput; if these were "
+                "measured, check their units, the numbers of servers, and what else was running."
             )
         first, second = self.stations[:2]
         said = [f"It is open whether {first} or {second} limits this system: {self._full(first)}"]

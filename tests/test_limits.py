@@ -138,7 +138,7 @@ def test_intervals_of_gains_hold_the_true_gain(tmp_path):
         ({"R": np.nan, "U_cpu": np.nan, "U_disk": np.nan}, "do not tell one station from another"),
         ({"R": 5.0}, "requests are under way"),
         ({"R": 0.05}, "users think for"),
-        ({"c_cpu": 16}, "closed is rejected"),
+        ({"c_cpu": 16}, "a closed system is rejected"),
     ],
 )
 def test_where_no_closed_system_fits_no_gain_is_told(tmp_path, changes, why):
