@@ -27,6 +27,8 @@ from nummodel.fits._trend import SPREAD, Trend
 HOME = Path(__file__).parent
 #: The load at which servers are judged, and the cuts from which.
 FAR, CUTS = 512, (16, 64)
+#: Logical processors of the servers.
+PROCESSORS = 80
 
 #: Gains are told to a hundredth of a percent.
 ROUNDED = 0.5e-4
@@ -162,7 +164,7 @@ def explained() -> str:
     curves = forecast.servers()
     for curve in curves:
         columns = {"N": curve.N, "X": curve.X, "R": curve.R, "U_cpu": curve.U}
-        system = read(pd.DataFrame(columns), forecast.PROCESSORS)
+        system = read(pd.DataFrame(columns), PROCESSORS)
         first = "rejected" if system.unmet else system.stations[0]
         found[first] = found.get(first, 0) + 1
     named = ", ".join(f"{name}: {count}" for name, count in found.items() if name != "rejected")

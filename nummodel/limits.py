@@ -64,7 +64,8 @@ def read(path: str | Path, x: str = "", y: str = "", known: str = "", level: flo
     points = columns.read(path, x or None, y or None)
     given = [text for text in known.split(",") if text.strip()]
     told = {*points.others, *(text.partition("=")[0].strip() for text in given)}
-    devices = [n[2:] for n in points.others if n[:2] == "U_" and n != "U_cpu"]
+    used = [n for n, U in points.others.items() if n[:2] == "U_" and np.any(U > 0)]
+    devices = [n[2:] for n in used if n != "U_cpu"]
     given += [f"c_{n}=1" for n in devices if f"c_{n}" not in told]
     named = x or None, y or None
     return Limits(fit_table(path, *named, law="closed", level=level, known=",".join(given)))
@@ -238,7 +239,8 @@ class Limits:
                 "measured, check their units, the numbers of servers, and what else was running."
             )
         first, second = self.stations[:2]
-        said = [f"It is open whether {first} or {second} limits this system: {self._full(first)}"]
+        which = f"It is open whether {first} or {second} limits this system"
+        said = [f"{which}: for {first}, {self._full(first)}"]
         if self.study.limit:
             sure = show(self.sureness, "%")
             said = [

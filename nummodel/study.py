@@ -167,9 +167,8 @@ class Study:
     @cached_property
     def ahead(self) -> Ahead:
         """What is expected at other loads."""
-        closed = self.fits.get(laws.CLOSED)
         known = self.measured, self.known
-        return Ahead(self.used, *known, self.level, self.fit, self.chosen, closed)  # type: ignore[arg-type]
+        return Ahead(self.used, *known, self.level, self.fit, self.chosen)
 
     @cached_property
     def wanted(self) -> Wanted | None:
@@ -307,7 +306,9 @@ def fit_table(
         where = f"--holdout {holdout}: leaves" if holdout else f"{path}:"
         raise InputError(f"{where} {left}, expected at least two")
     measured, constant = _of_system(used.others)
-    changing = [n for n in used.others if n not in {*measured, *constant, *given}]
+    idle = [n for n, v in measured.items() if n.startswith("U_") and not np.any(v > 0)]
+    measured = {n: v for n, v in measured.items() if n not in idle}
+    changing = [n for n in used.others if n not in {*measured, *constant, *given, *idle}]
     given = constant | given
     told: dict[str, Any] = {"Z": given.get("Z")} | measured
     notes = contradictions(used.N, used.X, **told)
@@ -316,6 +317,7 @@ def fit_table(
         notes.append("R, Z and utilisations are not used, as they contradict other columns")
         measured = {}
         given.pop("Z", None)
+    notes += [f"{n} is 0 at all loads, and is not used" for n in idle]
     notes += [*busy, *(f"{n} is not the same in all rows, and is not used" for n in changing)]
     if holdout and not is_new.any():
         notes.append(f"--holdout {holdout} holds no row out")

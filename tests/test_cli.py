@@ -1344,3 +1344,11 @@ def test_processors_that_are_busy_with_the_work_of_others_are_told(tmp_path):
     path.write_text("\n".join(["N,X,U_cpu,c_cpu", *rows]) + "\n")
     (told,) = [w for w in result("fit", path)["warnings"] if "servers are busy" in w]
     assert told.startswith("U_cpu says that 1.94 servers are busy at N = 1, more than")
+
+
+def test_a_device_that_was_idle_is_told_and_not_used(tmp_path):
+    loads = (1, 2, 4, 8, 16)
+    each = [(n, n / (0.1 + 0.01 * n), 0.1 * n / (1 + 0.1 * n)) for n in loads]
+    rows = "".join(f"{n},{X:.4f},{U:.4f},0\n" for n, X, U in each)
+    done = nummodel("fit", write(tmp_path, "N,X,U_cpu,U_disk\n" + rows))
+    assert done.returncode == 0 and "U_disk is 0 at all loads, and is not used" in done.stderr

@@ -1,8 +1,7 @@
 """Forecasts beyond the last load, with intervals that the curves of other systems have calibrated.
 
 A law may meet all measurements and still be wrong beyond them, and its own statistics cannot know.
-So forecasts follow the `Trend` of the last points, and no law but a closed system that no test
-rejects, as far as it is determined narrowly (`_followed`).
+So forecasts follow the `Trend` of the last points, and no law.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,8 +11,7 @@ import numpy as np
 
 from nummodel.arguments import LARGEST, numbers
 from nummodel.errors import InputError
-from nummodel.fits._closed import TOLERANCE, Face
-from nummodel.fits._followed import Followed, follow
+from nummodel.fits._closed import TOLERANCE
 from nummodel.fits._problem import quantile
 from nummodel.fits._trend import CHANCES, Trend, trend
 from nummodel.nomenclature import show
@@ -37,30 +35,18 @@ FAR = 16.0
 
 
 class Outlook(NamedTuple):
-    """What is expected beyond the measurements: their trend; the think time Z [s], if it is known,
-    as without Z nothing is expected of response times; and a closed system that may be followed.
+    """What is expected beyond the measurements: their trend, and the think time Z [s], if it is
+    known. Without Z, nothing is expected of response times.
     """
 
     trend: Trend
     Z: float | None = None
-    followed: Followed | None = None
-
-    def share(self, N: np.ndarray) -> np.ndarray:
-        """How much of the forecast follows a closed system at each load, from 0 to 1."""
-        return self.followed.share(N) if self.followed else np.zeros(np.shape(N))
-
-    def middle(self, N: np.ndarray) -> np.ndarray:
-        """The forecast of ln X."""
-        if not self.followed:
-            return self.trend.bounded(N)
-        share = self.share(N)
-        return share * self.followed.height(N) + (1 - share) * self.trend.bounded(N)
 
     def throughputs(self, N: np.ndarray, shares: np.ndarray) -> np.ndarray:
         """Throughputs that are not reached with these probabilities: a row for each load, a column
         for each share.
         """
-        return np.exp(self.trend.quantiles(N, shares, middle=self.middle(N)))
+        return np.exp(self.trend.quantiles(N, shares))
 
     def responses(self, N: np.ndarray, shares: np.ndarray) -> np.ndarray:
         """The same of mean response times: N = X (R + Z). Raises InputError without Z."""
@@ -69,24 +55,21 @@ class Outlook(NamedTuple):
         return np.maximum(N[:, None] / self.throughputs(N, 1 - shares) - self.Z, 0.0)
 
 
-def outlook(data: Mapping[str, Any] | Outlook, closed: Face | None = None, **known: Any) -> Outlook:
-    """The outlook of what `forecast` takes, or one that was made already. `closed` is a closed
-    system fitted to the same columns, if there is one. Raises InputError as `forecast` does.
+def outlook(data: Mapping[str, Any] | Outlook, **known: float) -> Outlook:
+    """The outlook of what `forecast` takes, or one that was made already. Raises InputError as that
+    does.
     """
     if isinstance(data, Outlook):
         return data
     wrong = [n for n in known if n != "Z" and not n.startswith("c_")]
     if wrong:
         raise InputError(f"a forecast takes no {wrong[0]}, expected Z, or servers such as c_cpu")
-    names = ["N", "X", "R", *(n for n in data if str(n).startswith("U_"))]
-    columns = {n: _column(n, data[n]) for n in names if n in data}
+    columns = {n: _column(n, data[n]) for n in ("N", "X", "R", "U_cpu") if n in data}
     if not {"N", "X"} <= set(columns) or len({v.shape for v in columns.values()}) > 1:
         raise InputError("a forecast needs columns N and X, and as many values in each column")
-    N, X, R = columns["N"], columns["X"], columns.get("R")
-    for name in columns:
-        highest = float(np.nanmax(columns[name], initial=0.0)) if name.startswith("U_") else 0.0
-        if highest > 1 + TOLERANCE:
-            raise InputError(f"{name} is {show(highest)}, expected a share of 1 at most")
+    N, X, R, U = columns["N"], columns["X"], columns.get("R"), columns.get("U_cpu")
+    if U is not None and np.nanmax(U, initial=0.0) > 1 + TOLERANCE:
+        raise InputError(f"U_cpu is {show(float(np.nanmax(U)))}, expected a share of 1 at most")
     Z = None
     if R is not None and np.isfinite(R).any():
         if np.nanmedian(X * R / N) > 1 + TOLERANCE:
@@ -98,22 +81,19 @@ def outlook(data: Mapping[str, Any] | Outlook, closed: Face | None = None, **kno
         if Z > shortest * (1 + TOLERANCE):
             why = f"N/X is as short as {show(shortest)}, expected a Z that is no longer"
             raise InputError(f"Z is {show(Z)}, but {why}, in the same unit")
-    shares = {n: np.minimum(v, 1.0) for n, v in columns.items() if n.startswith("U_")}
-    others = shares | ({} if R is None else {"R": R})
-    others = {n: v for n, v in others.items() if np.isfinite(v).all()}
-    found = trend(N, X, shares.get("U_cpu"))
-    return Outlook(found, Z, follow(N, X, others, closed, **known))
+    return Outlook(trend(N, X, None if U is None else np.minimum(U, 1.0)), Z)
 
 
 def _column(name: str, values: Any) -> np.ndarray:
-    """Positive measurements, of which R and utilisations may be missing; Z may be 0."""
+    """Positive measurements, of which R and U_cpu may be missing; Z may be 0."""
     try:
         found = numbers(name, values)
     except ValueError as wrong:
         raise InputError(str(wrong)) from None
-    may_miss = name == "R" or name.startswith("U_")
-    good = found >= 0 if may_miss or name == "Z" else found > 0
-    good = (good & (found < LARGEST)) | (may_miss & np.isnan(found))
+    good = found >= 0 if name in ("Z", "R", "U_cpu") else found > 0
+    good &= found < LARGEST
+    if name in ("R", "U_cpu"):
+        good |= np.isnan(found)
     if not good.all() or found.ndim != (name != "Z"):
         some = "a number of at least 0" if name == "Z" else "a column of positive numbers"
         raise InputError(f"a forecast cannot use {name}, expected {some}")
@@ -121,21 +101,17 @@ def _column(name: str, values: Any) -> np.ndarray:
 
 
 def forecast(
-    data: Mapping[str, Any] | Outlook, at: Any, level: float = 0.95, **known: Any
+    data: Mapping[str, Any] | Outlook, at: Any, level: float = 0.95, **known: float
 ) -> "pd.DataFrame":
     """Throughput, and mean response time where it is known, at loads beyond the measurements.
 
     `data` maps N to loads, X to throughputs [1/s] and, where they were measured, R to mean response
-    times [s] and U_name to utilisations of stations, as shares of all servers; the processors are
-    called cpu. There are at least three different loads. No forecast exceeds the highest X for each
-    N so far, nor by more than `SPARE` what U_cpu leaves room for, if a transaction needs as much as
-    before. Other columns are not used. `known` may have the think time Z [s], which otherwise
-    follows from R, and numbers of servers, such as c_cpu. The columns of the table are N, X and its
-    interval (low, high) and, with R or Z, also R, R_low and R_high. Nothing is said of percentiles
-    of response times.
-
-    The middle is that of the trend of the last points or, if numbers of servers are known, of a
-    closed system that no test rejects, as far as the measurements determine it narrowly.
+    times [s] and U_cpu to the utilisation of all processors, as a share. There are at least three
+    different loads. No forecast exceeds the highest X for each N so far, nor by more than `SPARE`
+    what U_cpu leaves room for, if a transaction needs as much as before. Other columns are not
+    used. `known` may have the think time Z [s], which otherwise follows from R. The
+    columns of the table are N, X and its interval (low, high) and, with R or Z, also R, R_low and
+    R_high. Nothing is said of percentiles of response times.
 
     A measurement at such a load lies in the interval with the probability `level`, if the system
     is like those whose curves calibrated it; no more than that is known.
@@ -161,7 +137,7 @@ def forecast(
 
 
 def chance(
-    data: Mapping[str, Any] | Outlook, at: Any, X: float = np.nan, R: float = np.nan, **known: Any
+    data: Mapping[str, Any] | Outlook, at: Any, X: float = np.nan, R: float = np.nan, **known: float
 ) -> np.ndarray:
     """The probability, at each load, that the throughput is `X` or more, or that the mean response
     time is `R` or less. `data`, `at` and `known` are those of `forecast`.
@@ -182,7 +158,7 @@ def chance(
 
 
 def largest_load(
-    data: Mapping[str, Any] | Outlook, R: float, level: float = 0.95, **known: Any
+    data: Mapping[str, Any] | Outlook, R: float, level: float = 0.95, **known: float
 ) -> tuple[float, float, float]:
     """The largest load beyond the measurements at which the mean response time is no more than `R`
     [s], and its interval (low, high). `data` and `known` are those of `forecast`.
@@ -203,7 +179,7 @@ def largest_load(
 
 
 def smallest_load(
-    data: Mapping[str, Any] | Outlook, X: float, level: float = 0.95, **known: Any
+    data: Mapping[str, Any] | Outlook, X: float, level: float = 0.95, **known: float
 ) -> tuple[float, float, float]:
     """The smallest load beyond the measurements at which a throughput of `X` [1/s] is expected, and
     its interval (low, high). `data` and `known` are those of `forecast`.

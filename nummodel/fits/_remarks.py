@@ -16,6 +16,8 @@ TRADING = 0.98
 BEYOND = 1.05
 #: A ceiling that is this many times the highest measurement is far above all measurements.
 ABOVE = 1.5
+#: A throughput that is lower than another by less than this share is told as being as high.
+SAME = 0.005
 #: A measurement that makes an interval narrower by less than this share is not worth its while.
 WORTH = 0.05
 #: How far such predictions were off; see `EXTRAPOLATION`.
@@ -59,7 +61,7 @@ def answer(fit: Fit, x: str = "", y: str = "", level: float = 0.95) -> str:
     seen = f"The highest {y} measured is {show(highest)}, at the last load, {x} = {show(last)}."
     if where < last:
         less = float(1 - fit.means[0][-1] / highest)
-        then = f"{show(less, '%')} lower" if less else "as high"
+        then = f"{show(less, '%')} lower" if less >= SAME else "as high"
         seen = (
             f"{y} was highest at {x} = {show(where)}, with {show(highest)}, and {then} at the last "
             f"load, {x} = {show(last)}."

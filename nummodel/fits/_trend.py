@@ -83,12 +83,6 @@ class Trend(NamedTuple):
         bent = np.log((1 + c * np.exp(BEND * ahead)) / (1 + c)) / BEND
         return np.log(self.X) + ahead - bent
 
-    def bounded(self, N: np.ndarray) -> np.ndarray:
-        """The middle, as far as X is no more in proportion to N than it was, and no more than
-        processors have room for.
-        """
-        return np.minimum(self.middle(N), np.log(np.minimum(self.each * N, self.room)))
-
     @property
     def end(self) -> float:
         """X in the end, as N grows for ever: the ceiling of a rise, or the floor of a fall."""
@@ -110,16 +104,18 @@ class Trend(NamedTuple):
         beyond = np.maximum(np.maximum(z / known[-1], z / known[0]), 1)
         return np.interp(z, known, np.sort(offs)) * beyond
 
-    def quantiles(
-        self, N: np.ndarray, shares: np.ndarray, constants: Any = SPREAD, middle: Any = None
-    ) -> np.ndarray:
-        """The quantiles of ln X: a row for each load, a column for each share, around this `middle`
-        or that of the trend (`bounded`). Above the middle, the part of the distribution beyond the
-        bounds is removed, and for `SPARE` more, as utilisations have errors; below the middle,
-        nothing changes.
+    def quantiles(self, N: np.ndarray, shares: np.ndarray, constants: Any = SPREAD) -> np.ndarray:
+        """The quantiles of ln X: a row for each load, a column for each share. X is not expected to
+        be more in proportion to N than it was, nor more than processors have room for. Above the
+        middle, the part of the distribution beyond these bounds is removed, and for `SPARE` more,
+        as utilisations have errors; below the middle, nothing changes.
         """
-        root, line = distance(np.log2(N / self.N)), np.log(self.each * N)
-        shares, middle = np.asarray(shares), self.bounded(N) if middle is None else middle
+        root, line, shares = (
+            distance(np.log2(N / self.N)),
+            np.log(self.each * N),
+            np.asarray(shares),
+        )
+        middle = np.minimum(np.minimum(self.middle(N), line), np.log(self.room))
         room = (np.minimum(line, np.log(self.room * (1 + SPARE))) - middle) / root
         left = np.interp(room, self.spread(CHANCES, constants), CHANCES, right=1.0)
         above = 0.5 + (shares - 0.5) * (2 * np.maximum(left, 0.5)[:, None] - 1)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nummodel.errors import InputError
-from nummodel.fits import CHECKED, FELL, _forecast, chance, forecast, largest_load, smallest_load
+from nummodel.fits import CHECKED, FELL, chance, forecast, largest_load, smallest_load
 from nummodel.fits._trend import SPREAD, trend
 from nummodel.records import data
 
@@ -18,14 +18,6 @@ import forecast as contest
 
 N = np.array([1.0, 2, 4, 8, 16])
 RISING = {"N": N, "X": np.array([100.0, 195, 370, 650, 900])}
-
-
-@pytest.fixture(autouse=True, scope="module")
-def trends_alone():
-    """Closed systems that forecasts may follow have tests of their own, in test_followed.py."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_forecast, "follow", lambda *_, **__: None)
-        yield
 
 
 def middle(columns, at):
