@@ -342,9 +342,9 @@ NOTES = """
   1 - 1/nodes, grows from 0.27 µs on two nodes to 0.76 on eight. A simulated queue lock does so if
   nodes that join are farther away, and saturates if all are equally far.
 - **A cohort lock** hardly crosses. What it takes longer, over 1 - 1/nodes, is 0.24 to 0.34 µs, so
-  that its slowdown nearly saturates. The model makes all work slower by a share of 1 - 1/nodes, as
-  memory that is spread over the nodes would do. The table agrees with this, but it does not prove
-  that memory is the reason.
+  that its slowdown nearly saturates. In the model, all work gets slower with more nodes,
+  in proportion to 1 - 1/nodes. Memory that is spread over the nodes would have this effect. The
+  table agrees with the model, but does not prove that memory is the reason.
 - **Other locks**: over one node, clh_spin is within a tenth of mcs_spin on eight nodes; partitioned
   falls further behind, most in radiosity_ll, where it has 1.76 and mcs_spin 2.54. ttas lies between
   ticket and spinlock in all programs. backoff has up to a fifth less than the queue
