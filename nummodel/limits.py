@@ -167,7 +167,7 @@ class Limits:
             model = self.face.whole.at(table["N"], part=np.full(len(table), float(part)))
             table[name], table[f"{name}, model"] = measured[name], model
             some = np.where(measured[name] > 0, measured[name], np.nan)
-            table[f"{name}, off"] = model / some - 1
+            table[f"{name}, off"] = np.round(model / some - 1, 6) + 0.0
         return table.sort_values("N")
 
     @cached_property
