@@ -104,8 +104,8 @@ def _most(found: "Limits", name: str) -> str:
 def _how_sure(found: "Limits", first: str) -> str:
     sure = found.sureness
     how = "sure" if sure >= SURE else "likely" if found.study.limit else "not sure"
-    said = f"This is {how} as far as errors of measurement go: {first} is the limit in "
-    said += f"{show(sure, '%')} of fits to data with other such errors"
+    said = f"This is {how} as far as errors of measurement go: with other errors of the same size, "
+    said += f"{first} would still be the limit in {show(sure, '%')} of cases"
     if f"U_{first}" in found.study.measured:
         said += f", and {show(_in_use(found, first), '%')} of {first} was in use {_last(found)}"
     return said
