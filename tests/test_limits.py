@@ -116,7 +116,8 @@ def test_the_answer_names_the_limit_how_sure_what_to_do_and_what_it_brings(syste
     what, sure, gain, after = system.answer().removesuffix(".").split(". ")
     assert what.startswith("The limit of this system is the processors (cpu): it allows X = 250 ")
     assert "the next limit, disk, allows X = 31" in what
-    assert sure.startswith("This is sure") and "cpu would still be the limit in 100 % of cases" in sure
+    assert sure.startswith("This is sure as far as errors of measurement go: ")
+    assert "cpu would still be the limit in 100 % of cases" in sure
     assert gain.startswith("What to do next: half the processor time of a transaction")
     before, then = (networks.solve(s, 80, Z).X for s in (stations(), stations(cpu=D_CPU / 2)))
     low, high = map(float, re.search("bring (.*) to (.*) % more X at N = 80", gain).groups())
