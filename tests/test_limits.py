@@ -282,3 +282,9 @@ def test_a_page_about_a_file_speaks_of_that_file(columns, tmp_path):
     page = html.unescape((tmp_path / f"{run.name}.html").read_text())
     beside_exercises = page.partition("exercise")[0]
     assert outcome.found in page and "In the simulated shop" not in beside_exercises
+
+
+def test_readme_quotes_the_answer_of_the_example():
+    text = (data.path("simulated-shop").parents[1] / "README.md").read_text(encoding="utf-8")
+    (quote,) = re.findall(r"^> (.*(?:\n> .*)*)", text, re.MULTILINE)
+    assert limits.read("simulated-shop").answer().startswith(quote.replace("\n> ", " "))
