@@ -1,15 +1,14 @@
 """The answer of `Limits` in words: what limits, how sure that is, what to do next, and what it
 would bring, in four sentences at most.
+
+`found` is a `Limits`, and a gain is a `Gain`: both are in the room above, which calls this one.
 """
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
 from nummodel.nomenclature import show
-
-if TYPE_CHECKING:
-    from nummodel.limits import Gain, Limits
 
 #: A gain is worth a change if the lower end of its interval is at least this share.
 WORTH = 0.01
@@ -24,7 +23,7 @@ WORDS = {
 }
 
 
-def answer(found: "Limits") -> str:
+def answer(found: Any) -> str:
     """What the measurements say; where no closed system explains them, that."""
     if found.unmet:
         return _unmet(found)
@@ -49,7 +48,7 @@ def answer(found: "Limits") -> str:
     return ". ".join([*said, f"Then measure again, since after this change {after} is the limit."])
 
 
-def _unmet(found: "Limits") -> str:
+def _unmet(found: Any) -> str:
     used, why = found.study.used, found.unmet.rstrip(".")
     nothing = "So nothing is told of what a change would bring"
     busy = {n: _in_use(found, n[2:]) for n in used.others if n.startswith("U_")}
@@ -65,7 +64,7 @@ def _unmet(found: "Limits") -> str:
     return ". ".join([*said, f"What to do next: {then}."])
 
 
-def _what(found: "Limits", hidden: bool) -> str:
+def _what(found: Any, hidden: bool) -> str:
     """The station that limits and the next one, or that it is open which of them does."""
     first, second = found.stations[:2]
     if not found.study.limit:
@@ -81,17 +80,17 @@ def _named(name: str) -> str:
     return "the processors (cpu)" if name == "cpu" else name
 
 
-def _in_use(found: "Limits", name: str) -> float:
+def _in_use(found: Any, name: str) -> float:
     """The measured utilisation of a station at the last load."""
     used = found.study.used
     return float(np.mean(used.others[f"U_{name}"][used.N == used.N.max()]))
 
 
-def _last(found: "Limits") -> str:
+def _last(found: Any) -> str:
     return f"at {found.study.used.x} = {show(found.study.used.N.max())}"
 
 
-def _most(found: "Limits", name: str) -> str:
+def _most(found: Any, name: str) -> str:
     value, ends = found.full_at(name)
     if not np.isfinite(value):
         return "takes hardly any time"
@@ -101,7 +100,7 @@ def _most(found: "Limits", name: str) -> str:
     return f"allows {found.study.used.y} = {show(most)} at most ({level}: {show(between)})"
 
 
-def _how_sure(found: "Limits", first: str) -> str:
+def _how_sure(found: Any, first: str) -> str:
     sure = found.sureness
     how = "sure" if sure >= SURE else "likely" if found.study.limit else "not sure"
     said = f"This is {how} as far as errors of measurement go: with other errors of the same size, "
@@ -111,7 +110,7 @@ def _how_sure(found: "Limits", first: str) -> str:
     return said
 
 
-def _more(found: "Limits") -> str:
+def _more(found: Any) -> str:
     """What to do to know more: what of the file was not used, and higher loads."""
     unused = [text for text in found.study.used.warnings if " is not used: " in text]
     if unused:
@@ -120,7 +119,7 @@ def _more(found: "Limits") -> str:
     return f"What to do next: measure at higher loads, up to {found.study.used.x} = {more}"
 
 
-def _change(found: "Limits", gain: "Gain") -> str:
+def _change(found: Any, gain: Any) -> str:
     """A change in words; both changes of its station, if they bring the same."""
     name = gain.station
     second = f"a second {name}" if found.servers(name) == 1 else f"twice as many servers at {name}"
@@ -130,12 +129,12 @@ def _change(found: "Limits", gain: "Gain") -> str:
     return " or ".join(alike)
 
 
-def _brings(found: "Limits", gain: "Gain") -> str:
+def _brings(found: Any, gain: Any) -> str:
     more = f"{show([gain.low, gain.high], '%')} more" if gain.high >= ALIKE else "no more"
     return f"{_change(found, gain)} would bring {more} {found.study.used.y} {_last(found)}"
 
 
-def _nothing(found: "Limits", best: "Gain") -> str:
+def _nothing(found: Any, best: Any) -> str:
     """That nothing is sure to help; what would at twice the load, if that is sure."""
     said = f"No change of one station is sure to bring {show(WORTH, '%')} {_last(found)}"
     later = found.gains[found.gains.index(best) + 1]
