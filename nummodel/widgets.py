@@ -178,7 +178,7 @@ def _following(bundles: Callable[..., list], controls: Mapping[str, Any]) -> ipy
 
 def _align(controls: list) -> None:
     """Labels in one column, as wide as the longest label."""
-    wide = 0.7 * max(len(control.description) for control in controls)
+    wide = 0.65 * max(len(control.description) for control in controls)
     for control in controls:
         control.style.description_width = f"{wide:.0f}em"
         control.layout = {"width": f"{wide + 22:.0f}em", "max_width": "100%"}
