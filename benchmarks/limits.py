@@ -22,6 +22,7 @@ import systems as made
 from tqdm import tqdm
 
 from nummodel import full, limits
+from nummodel._limit_answer import WORTH
 from nummodel.fits._trend import SPREAD, Trend
 
 HOME = Path(__file__).parent
@@ -206,7 +207,7 @@ def changed(seed: int) -> list[dict]:
                 "load": "twice the last" if gain.N > measured["N"].max() else "the last",
                 "inside": gain.low - ROUNDED <= true <= gain.high + ROUNDED,
                 "width": gain.high - gain.low,
-                "large": true >= limits.WORTH,
+                "large": true >= WORTH,
                 "limit": found.study.limit is not None,
                 "right": found.stations[0] == longest,
             }

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from nummodel import _limit_answer
 from nummodel.errors import InputError
 from nummodel.fits import bootstrap, compare
 from nummodel.fits._closed import Face, rival
 from nummodel.fits._targets import of
 from nummodel.models import systems
-from nummodel.nomenclature import show
 from nummodel.records import columns
 from nummodel.study import Study, fit_table
 
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 #: Refits from which intervals come.
 DRAWS = 400
-#: A gain is worth a change if the lower end of its interval is at least this share.
-WORTH = 0.01
 #: A change of a station of several servers, and of a single server, and what its gain hangs on.
 CHANGES = {
     "twice": (
@@ -87,11 +85,14 @@ class Limits:
         """Why no closed system speaks for the measurements; "" if one does."""
         study = self.study
         if not any(n == "R" or n.startswith("U_") for n in study.used.others):
-            return "loads and throughputs alone do not tell one station from another"
+            unused = [text for text in study.used.warnings if " is not used: " in text]
+            why = "loads and throughputs alone do not tell one station from another"
+            return "; ".join([why, *unused])
         if not study.measured:
             return "; ".join(study.notes)
         if study.chosen != "closed":
-            return f"a closed system is rejected: {compare.wrong(self.face.whole)}"
+            rejected = f"a closed system is rejected, as {compare.wrong(self.face.whole)}"
+            return "; ".join([*study.notes, rejected])
         if self.face.dof <= 0:
             return "there are too few measurements to test a closed system"
         return rival(self.face)
@@ -141,7 +142,7 @@ class Limits:
 
         rows, used = {}, self.study.used
         for name in self.stations:
-            c, D = self._servers(name), f"D_{name}"
+            c, D = self.servers(name), f"D_{name}"
             row: dict[str, Any] = {"servers": c, "D": self.face.values[D]}
             row["D, interval"] = self._ends(self.draws[D])
             row["full at"], row["full at, interval"] = self.full_at(name)
@@ -166,7 +167,7 @@ class Limits:
             model = self.face.whole.at(table["N"], part=np.full(len(table), float(part)))
             table[name], table[f"{name}, model"] = measured[name], model
             some = np.where(measured[name] > 0, measured[name], np.nan)
-            table[f"{name}, off"] = model / some - 1
+            table[f"{name}, off"] = np.round(model / some - 1, 6) + 0.0
         return table.sort_values("N")
 
     @cached_property
@@ -181,7 +182,7 @@ class Limits:
         once, often = (self.more(v, name, change, N) for v in (self.face.values, self.draws))
         gain, low, high = (np.round([float(once), *self._ends(often)], 4) + 0.0).tolist()
         several, single, hangs_on = CHANGES[change]
-        said = single if self._servers(name) == 1 else several
+        said = single if self.servers(name) == 1 else several
         return Gain(name, said, N, gain, low, high, hangs_on.format(name))
 
     def more(self, values: Mapping[str, Any], name: str, change: str, N: float) -> np.ndarray:
@@ -204,7 +205,8 @@ class Limits:
         )
         return then / now - 1
 
-    def _servers(self, name: str) -> float:
+    def servers(self, name: str) -> float:
+        """The number of servers of a station: known, or by the fit."""
         return float(self.face.law.system.places(name, self.face.values))  # type: ignore[attr-defined]
 
     def _ends(self, values: Any) -> list[float]:
@@ -223,55 +225,10 @@ class Limits:
             found = ", ".join(self.stations)
             raise InputError(f"stations are {found}, expected cpu, lock and one device at most")
         D = self.face.values
-        device = (D[f"D_{devices[0]}"], self._servers(devices[0])) if devices else (0.0, 1.0)
-        cpu = D["D_cpu"], self._servers("cpu")
+        device = (D[f"D_{devices[0]}"], self.servers(devices[0])) if devices else (0.0, 1.0)
+        cpu = D["D_cpu"], self.servers("cpu")
         return int(self.study.used.N.max()), D["Z"], *cpu, D["D_lock"], *device
 
     def answer(self) -> str:
-        """What limits, how sure that is, what the best change of one station would bring, and what
-        to do or to measure next: four sentences at most.
-        """
-        if self.unmet:
-            return (
-                f"These measurements do not tell what limits the system: {self.unmet.rstrip('.')}. "
-                "So it is not told what a change would bring. Measure response times and the "
-                "utilisation of each resource in the same runs as throughput; if these were "
-                "measured, check their units, the numbers of servers, and what else was running."
-            )
-        first, second = self.stations[:2]
-        which = f"It is open whether {first} or {second} limits this system"
-        said = [f"{which}: for {first}, {self._full(first)}"]
-        if self.study.limit:
-            sure = show(self.sureness, "%")
-            said = [
-                f"{first} limits this system (in {sure} of {DRAWS} refits): {self._full(first)}"
-            ]
-        unseen = first == "lock" and "U_lock" not in self.study.measured
-        if unseen:
-            said[0] += "; lock stands for all that was not measured"
-        said.append(f"The next station is {second}: {self._full(second)}")
-        best = max(self.gains[::2], key=lambda gain: gain.gain)
-        later = self.gains[self.gains.index(best) + 1]
-        if best.low < WORTH:
-            said.append(f"No change of one station is sure to bring {show(WORTH, '%')}")
-            return ". ".join([*said, "Measure at higher loads, or change two stations together."])
-        more = [show([g.low, g.high], "%") for g in (best, later)]
-        said.append(
-            f"At {self.study.used.x} = {show(best.N)}, {best.change} at {best.station} would bring "
-            f"most, {more[0]} more throughput ({more[1]} at twice this load), if {best.hangs_on}"
-        )
-        times = self.face.times()
-        times[best.station] /= 2
-        after = max(times, key=times.__getitem__)
-        then = f"Measure again after this change: then {after} is full first."
-        if unseen:
-            then = "First measure what requests wait for: disks, locks, pools of connections."
-        return ". ".join([*said, then])
-
-    def _full(self, name: str) -> str:
-        value, ends = self.full_at(name)
-        level = f"{100 * self.study.level:.15g} % interval"
-        if not np.isfinite(value):
-            return "its demand is too short to be told from 0"
-        between = show([end if np.isfinite(end) else None for end in ends])
-        return f"it is full at {self.study.used.y} = {show(value)} ({level}: {between})"
+        """What limits, how sure that is, what to do next and what it would bring."""
+        return _limit_answer.answer(self)

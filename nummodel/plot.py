@@ -207,9 +207,10 @@ def _spread(ax: Axes) -> None:
     ends = [text for text in ax.texts if isinstance(text, Annotation) and text.get_gid() == END]
     ax.get_ylim()  # which settles the limits
     at = {text: ax.transData.transform(text.xy) * 72 / ax.figure.dpi for text in ends}
-    placed: list[tuple[float, float]] = []
+    placed: list[tuple[float, float, float]] = []
     for text in sorted(ends, key=lambda text: at[text][1]):
         x, y = at[text]
-        taken = [height + LINE for column, height in placed if abs(column - x) < 4 * LINE]
-        placed.append((x, max([y, *taken])))
-        text.set_position((6, placed[-1][1] - y))
+        end = x + LINE * max(4, len(text.get_text()) / 2)  # a letter is half as wide as high
+        taken = [height + LINE for left, right, height in placed if left < end and x < right]
+        placed.append((x, end, max([y, *taken])))
+        text.set_position((6, placed[-1][2] - y))

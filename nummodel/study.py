@@ -298,7 +298,7 @@ def fit_table(
     if not 0 < level < 1:
         raise InputError(f"--level {level}: expected a number between 0 and 1")
     loads, given, wanted = options.loads(at), options.given(known), options.target(target)
-    points = columns.read(path, x, y, weights)
+    points = columns.read(path, x, y, weights, complete=law == laws.CLOSED)
     is_new = options.held_out(holdout, points.N, points.x)
     used, new = points.where(~is_new), points.where(is_new)
     if len(used.N) < 2:

@@ -1,6 +1,7 @@
 """What limits a system, and what a change brings: against networks that are solved directly."""
 
 import html
+import re
 
 import numpy as np
 import pandas as pd
@@ -111,14 +112,56 @@ def test_model_and_measurements_stand_side_by_side(system):
     assert table[["X, off", "R, off"]].abs().max().max() < 0.01
 
 
-def test_the_answer_names_the_limit_the_gain_and_the_next_station(system):
-    first, second, third, fourth = system.answer().removesuffix(".").split(". ")
-    assert first.startswith(
-        "cpu limits this system (in 100 % of 400 refits): it is full at X = 250"
-    )
-    assert second.startswith("The next station is disk: it is full at X = 312")
-    assert "half the demand at cpu would bring most" in third
-    assert fourth == "Measure again after this change: then disk is full first"
+def test_the_answer_names_the_limit_how_sure_what_to_do_and_what_it_brings(system):
+    what, sure, gain, after = system.answer().removesuffix(".").split(". ")
+    assert what.startswith("The limit of this system is the processors (cpu): it allows X = 250 ")
+    assert "the next limit, disk, allows X = 31" in what
+    assert sure.startswith("This is sure as far as errors of measurement go: ")
+    assert "cpu would still be the limit in 100 % of cases" in sure
+    assert gain.startswith("What to do next: half the processor time of a transaction")
+    before, then = (networks.solve(s, 80, Z).X for s in (stations(), stations(cpu=D_CPU / 2)))
+    low, high = map(float, re.search("bring (.*) to (.*) % more X at N = 80", gain).groups())
+    assert low - 0.1 <= 100 * (then / before - 1) <= high + 0.1
+    assert after == "Then measure again, since after this change disk is the limit"
+
+
+def test_below_its_limit_a_system_gains_nothing_yet(tmp_path):
+    """Users think for 2 s: 320 of them leave every station room, 640 fill the processors."""
+    loads = 4 * N
+    X = networks.solve(stations(), loads, 2.0).X
+    table = {"N": loads, "X": X, "R": loads / X - 2, "U_cpu": X * D_CPU / C, "U_disk": X * D_DISK}
+    pd.DataFrame(table | {"c_cpu": C}).to_csv(tmp_path / "a.csv", index=False)
+    said = limits.read(tmp_path / "a.csv").answer()
+    assert "No change of one station is sure to bring 1 % at N = 320; at N = 640, " in said
+    assert said.endswith("What to do next: measure at higher loads, up to N = 640.")
+
+
+def test_an_empty_cell_leaves_out_its_row_and_a_wrong_one_its_column(tmp_path):
+    whole = written(tmp_path / "a.csv", error=0.01)
+    rows = whole.read_text().splitlines()
+    cells = rows[4].split(",")
+    for cell in ("", "n/a"):
+        cells[2] = cell
+        gap = tmp_path / "gap.csv"
+        gap.write_text("\n".join([*rows[:4], ",".join(cells), *rows[5:]]) + "\n")
+        found = limits.read(gap)
+        if cell:
+            wrong = f"R is not used: {gap}:5: R is 'n/a', expected a number"
+            assert wrong in found.study.remarks and "R" not in found.study.measured
+        else:
+            assert "row 5 of the file: left out, as R is empty there" in found.study.remarks
+            assert found.study.used.N.tolist() == [n for n in N if n != 10]
+            assert found.answer().startswith("The limit of this system is the processors (cpu)")
+    alone = tmp_path / "alone.csv"
+    alone.write_text("N,X,R\n1,10,0.1\n2,19,n/a\n4,30,0.13\n")
+    assert f"R is not used: {alone}:3: R is 'n/a'" in limits.read(alone).unmet
+
+
+def test_the_work_of_others_is_told(tmp_path):
+    """The processors are full already with one user, who can keep one of them busy."""
+    found = limits.read(written(tmp_path / "a.csv", error=0.01, U_cpu=1.0))
+    assert "U_cpu says that 8 servers are busy at N = 1" in found.answer()
+    assert found.answer().endswith("stop what else runs on the machine, and measure again.")
 
 
 def test_intervals_of_gains_hold_the_true_gain(tmp_path):
@@ -176,10 +219,10 @@ def test_a_lock_that_nobody_measured_is_said_to_be_one(tmp_path):
     known = noisy(stations(disk=0.01))
     found = limits.read(written(tmp_path / "a.csv", **known, U_disk=np.nan))
     said = found.answer()
-    assert found.stations[0] == "lock" and "lock stands for all that was not measured" in said
-    assert said.endswith(
-        "First measure what requests wait for: disks, locks, pools of connections."
-    )
+    assert found.stations[0] == "lock"
+    assert said.startswith("The limit of this system is something that was not measured")
+    assert "What to do next: find out what requests wait for" in said
+    assert said.endswith("would bring no more X at N = 80."), "processors do not help"
 
 
 def test_a_plan_starts_from_what_was_measured(system, tmp_path):
@@ -239,3 +282,9 @@ def test_a_page_about_a_file_speaks_of_that_file(columns, tmp_path):
     page = html.unescape((tmp_path / f"{run.name}.html").read_text())
     beside_exercises = page.partition("exercise")[0]
     assert outcome.found in page and "In the simulated shop" not in beside_exercises
+
+
+def test_readme_quotes_the_answer_of_the_example():
+    text = (data.path("simulated-shop").parents[1] / "README.md").read_text(encoding="utf-8")
+    (quote,) = re.findall(r"^> (.*(?:\n> .*)*)", text, re.MULTILINE)
+    assert limits.read("simulated-shop").answer().startswith(quote.replace("\n> ", " "))

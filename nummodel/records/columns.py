@@ -19,6 +19,8 @@ from nummodel.records.readers.table import Cells, is_number
 
 #: Columns of what tools print that a fit takes. A disk that is always busy may do more at once.
 TAKEN = ("N", "X", "R", "U_cpu", "c_cpu", "series")
+#: Response times, the think time, utilisations and numbers of servers.
+OTHER = re.compile(r"R|Z|[Uc]_[A-Za-z]\w*")
 #: Kinds of columns that may be the load or the throughput if the other one is known.
 UNCLEAR = ("", "resource", "count")
 
@@ -46,21 +48,27 @@ class Points(NamedTuple):
 
 
 def read(
-    path: str | Path, x: str | None = None, y: str | None = None, weights: str = "absolute"
+    path: str | Path,
+    x: str | None = None,
+    y: str | None = None,
+    weights: str = "absolute",
+    complete: bool = False,
 ) -> Points:
     """Two columns of a CSV file, or of a published table by its name, in the units printed there;
     or those of the output of a measuring tool, or of a folder with such outputs.
 
     `x` and `y` are the names of the columns of load and throughput. If they are not given, the
     columns are recognised by what their names say, as N and X do. `weights` is one of `WEIGHTS`, or
-    the name of a third column. The path "-" means standard input. Raises InputError for a file or a
-    column that cannot be used.
+    the name of a third column. With `complete`, rows that lack one of the `others` are left out,
+    and not that column. The path "-" means standard input. Raises InputError for a file or a column
+    that cannot be used.
     """
     called, path = path, data.path(path)
     close = get_close_matches(str(path), data.tables(), 1, 0.7)
     if close and not path.exists():
         raise InputError(f"{path}: no such file and no such table, did you mean {close[0]}?")
     cells = _cells(path)
+    gaps = _without_gaps(cells) if complete else []
     if weights not in WEIGHTS and weights not in cells:
         expected = f"{', '.join(WEIGHTS)}, or a column of: {_listed(cells)}"
         raise InputError(f"{path}: weights {weights!r}, expected {expected}")
@@ -75,12 +83,13 @@ def read(
     X = _numbers(cells, result, path, "" if y or kind(result) == "throughput" else "y")
     own = weights if weights in WEIGHTS else table.numbers(cells, weights, path, positive=True)
     guessed = [(load, "load", "x")] * (x is None) + [(result, "throughput", "y")] * (y is None)
-    warnings = [*_odd(guessed, result, weights), *_pooled(cells, {load, result, weights}, N, path)]
+    warnings = [*gaps, *_odd(guessed, result, weights)]
+    warnings += _pooled(cells, {load, result, weights}, N, path)
     used = {load, result, weights}
     run = next((_runs(cells[c]) for c in cells if kind(c) == "run" and c not in used), None)
     others = {}
     for name in cells:
-        if name not in used and (name in ("R", "Z") or re.fullmatch("[Uc]_[A-Za-z]\\w*", name)):
+        if name not in used and OTHER.fullmatch(name):
             try:
                 others[name] = _not_negative(cells, name, path)
             except InputError as error:
@@ -102,6 +111,22 @@ def _cells(path: Path) -> Cells:
     if "N" not in found and reader != "excel":
         raise InputError(f"{path}: the output of {reader}, which has no N and X to be fitted")
     return Cells({n: {i: str(v) for i, v in enumerate(found[n], 1)} for n in found})
+
+
+def _without_gaps(cells: Cells) -> list[str]:
+    """Take out the rows that lack a cell of a column of `OTHER`, and say which. A column that has
+    less than half of its cells takes no row out.
+    """
+    warnings = []
+    for name in filter(OTHER.fullmatch, cells):
+        gaps = [line for line, cell in cells[name].items() if cell in ("", "nan")]
+        if 0 < 2 * len(gaps) < len(cells[name]):
+            for column in cells.values():
+                for line in gaps:
+                    del column[line]
+            rows = f"row{'s' * (len(gaps) > 1)} {', '.join(map(str, gaps))}"
+            warnings.append(f"{rows} of the file: left out, as {name} is empty there")
+    return warnings
 
 
 def _is_output(path: Path) -> bool:

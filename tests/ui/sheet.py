@@ -23,11 +23,11 @@ SHOTS = (
     (OWN_PAGE, "The-fit", 768, "light"),
     (OWN_PAGE, "", 1366, "dark"),
     ("11-zvm-processor-scaling", "The-measurements", 360, "light"),
-    ("13-linux-semaphores", "compared", 768, "dark"),
+    ("24-which-lock", "The-measurements", 768, "dark"),
     ("11-zvm-processor-scaling", "", 1366, "light"),
     ("05-numa-latency", "code", 360, "dark"),
     ("12-alphaserver-numa", "", 768, "print"),
-    ("04-lock-contention", "code", 1366, "light"),
+    ("22-what-limits", "What-would-a-change-bring?", 1366, "light"),
 )
 
 

@@ -65,7 +65,9 @@ PICTURE = """() => {
     };
 }"""
 
-FITS = "all => all.map(e => e.scrollWidth <= e.clientWidth && e.scrollHeight <= e.clientHeight)"
+CUT = """all => all
+    .filter(e => e.scrollWidth > e.clientWidth || e.scrollHeight > e.clientHeight)
+    .map(e => [e.innerText, e.clientWidth, e.scrollWidth, e.clientHeight, e.scrollHeight])"""
 
 
 class Lab(NamedTuple):
@@ -186,8 +188,10 @@ def test_planner_follows_its_sliders(page, lab):
 
 
 def assert_labels_fit(page):
-    labels = page.locator(".widget-label, .widget-readout").evaluate_all(FITS)
-    assert len(labels) > 4 and all(labels)
+    # MathJax lays a second formula over each, which nobody sees, for readers aloud.
+    page.add_style_tag(content="mjx-assistive-mml { display: none !important }")
+    labels = page.locator(".widget-label, .widget-readout")
+    assert labels.count() > 4 and labels.evaluate_all(CUT) == []
 
 
 def moved(page, which, seconds=30):
