@@ -297,8 +297,10 @@ def fit_table(
     """
     if not 0 < level < 1:
         raise InputError(f"--level {level}: expected a number between 0 and 1")
-    loads, given, wanted = options.loads(at), options.given(known), options.target(target)
+    loads, wanted = options.loads(at), options.target(target)
     points = columns.read(path, x, y, weights)
+    stations = [n[2:] for n in points.others if n.startswith("U_") and n != "U_lock"]
+    given = options.given(known, stations)
     is_new = options.held_out(holdout, points.N, points.x)
     used, new = points.where(~is_new), points.where(is_new)
     if len(used.N) < 2:
