@@ -166,9 +166,13 @@ class Study:
 
     @cached_property
     def ahead(self) -> Ahead:
-        """What is expected at other loads."""
-        known = self.measured, self.known
-        return Ahead(self.used, *known, self.level, self.fit, self.chosen)
+        """What is expected at other loads. If some columns could not be used, the numbers of
+        servers are not used either, so that no system is followed.
+        """
+        known = {} if self.notes else self.known
+        known |= {"Z": self.known["Z"]} if "Z" in self.known else {}
+        closed: Any = self.fits.get(laws.CLOSED)
+        return Ahead(self.used, self.measured, known, self.level, self.fit, self.chosen, closed)
 
     @cached_property
     def wanted(self) -> Wanted | None:
@@ -322,7 +326,8 @@ def fit_table(
     notes += [f"{n} is 0 at all loads, and is not used" for n in idle]
     notes += [*busy, *(f"{n} is not the same in all rows, and is not used" for n in changing)]
     if holdout and not is_new.any():
-        notes.append(f"--holdout {holdout} holds no row out")
+        held = f"--holdout {holdout} holds no row out"
+        used = used._replace(warnings=(*used.warnings, held))
     fits, refused = laws.fit_all(used.N, used.X, used.weights, law, measured, **given)
     if not fits:
         reasons = "; ".join(f"{name} with {reason}" for name, reason in refused.items())
