@@ -13,7 +13,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import suppress
 from datetime import date
 from functools import partial
@@ -30,6 +30,9 @@ from tqdm import tqdm
 
 from nummodel.errors import InputError
 from nummodel.fits import _trend, fit, forecast, joint
+from nummodel.fits._closed import fit_closed
+from nummodel.fits._followed import follow
+from nummodel.fits._forecast import outlook
 from nummodel.fits._trend import SHARES, Trend, distance, trend
 from nummodel.models import systems
 from nummodel.models.scaling import LAWS
@@ -39,6 +42,8 @@ OUTPUT = Path(__file__).parent / "FORECAST.md"
 #: The quantiles that intervals of 80 and 95 % need, and the middle.
 TAUS = np.array([0.025, 0.1, 0.5, 0.9, 0.975])
 CUTS = (16, 32, 64, 128)
+#: Logical processors of the servers.
+PROCESSORS = 80
 #: Made systems that are forecast.
 DRAWN = 300
 #: Shares of a slope that may be left after each doubling of the load.
@@ -169,9 +174,9 @@ def everywhere(curve: Curve) -> list[int]:
     return far[:: max(1, n // 12)]
 
 
-def without_U(curve: Curve) -> Curve:
-    """The same curve, but with an unknown utilisation of the processors."""
-    return curve._replace(U=np.full(len(curve.N), np.nan))
+def lacking(curve: Curve, *columns: str) -> Curve:
+    """The same curve without the measurements in these columns."""
+    return curve._replace(**dict.fromkeys(columns, np.full(len(curve.N), np.nan)))
 
 
 def at_load(load: float, curve: Curve) -> list[int]:
@@ -268,6 +273,16 @@ def by_law(name: str, cut: Cut) -> np.ndarray:
         law = systems.closed(bottleneck=None)["X"]
         return np.log(joint.measured({"X": law}, first).at(cut.N, part=np.ones(len(cut.N))))
     return highest(cut)
+
+
+def followed(cut: Cut) -> np.ndarray | None:
+    """ln X by the closed system that this package follows, if any, for a server that is known to
+    have `PROCESSORS`.
+    """
+    c, k = cut.curve, cut.used
+    others = {n: v[:k] for n, v in (("R", c.R), ("U_cpu", c.U)) if np.isfinite(v[:k]).all()}
+    system = follow(c.N[:k], c.X[:k], others, {"c_cpu": PROCESSORS}, cut.trend)
+    return np.log(system.at(cut.N)) if system else None
 
 
 def fitted(cut: Cut) -> dict[str, np.ndarray]:
@@ -389,8 +404,10 @@ def left_out(
             test = [c for c in some if getattr(c.curve, by) == value]
             train = [c for c in some if getattr(c.curve, by) != value]
             for method in methods:
-                if method == OURS:
-                    q = [c.trend.quantiles(c.N, TAUS, constants) for c in test]
+                if method.startswith(OURS):
+                    law = [laws.get((c.curve.name, c.used), {}).get(method) for c in test]
+                    each = zip(test, law, strict=True)
+                    q = [c.trend.quantiles(c.N, TAUS, constants, law) for c, law in each]
                 elif by == "source":
                     q = forecasts(method, train if method in FITTED else more, test, laws)
                 else:
@@ -470,57 +487,104 @@ def of_collapses(rows: pd.DataFrame) -> str:
     )
 
 
-def of_columns(databases: list[Curve], others: list[Curve]) -> list[str]:
-    """What the utilisation of the processors brings: this package with and without it."""
+def of_columns(databases: list[Curve], others: list[Curve], pool: Executor) -> list[str]:
+    """What R, the utilisation and the number of the processors bring to this package."""
     lines = [
         f"## {len(databases)} curves of database servers: what each column brings",
         "",
-        "Scores of this package, versions left out. R tells the think time, so that response times "
-        "are forecast as well; no forecast of X uses it. U is the utilisation of the processors.",
+        "Scores of this package, versions left out, and the median of the error. R tells the think "
+        "time, so that response times are forecast as well. U is the utilisation of the "
+        f"processors, and c their number, {PROCESSORS}: if it is known, a forecast may follow a "
+        "closed system. The last columns compare with and without c: curves on which a system is "
+        "followed, the difference of the score, and its range by resamples of versions.",
         "",
-        "| cut at | N and X, or N, X and R | N, X and U, or N, X, R and U |",
-        "|---|---|---|",
+        "| cut at | columns | score | error | score with c | error with c | followed | "
+        "difference | range |",
+        "|" + "---|" * 9,
     ]
-    scores = []
-    for some in ([without_U(c) for c in databases], databases):
+    random = np.random.default_rng(2026)
+    for U in ("", ", U"):
+        some = databases if U else [lacking(c, "U") for c in databases]
         learn = cuts(others, everywhere) + cuts(some, everywhere)
         several = [cuts(some, partial(at_load, load)) for load in CUTS]
-        found = left_out("version", several, learn, {}, (OURS,))
-        scores.append([(r.score80.mean() + r.score95.mean()) / 2 for r in found])
-    pairs = zip(CUTS, *scores, strict=True)
-    return lines + [f"| {load} | {plain:.2f} | {U:.2f} |" for load, plain, U in pairs]
+        laws: dict = {(c.curve.name, c.used): {} for one in several for c in one}
+        for R in ("", ", R"):
+            one = some if R else [lacking(c, "R") for c in some]
+            every = [c for load in CUTS for c in cuts(one, partial(at_load, load))]
+            systems = tqdm(pool.map(followed, every, chunksize=2), total=len(every), unit="curve")
+            for c, system in zip(every, systems, strict=True):
+                laws[c.curve.name, c.used][f"{OURS}, N, X{R}{U}"] = system
+        methods = (OURS, *(f"{OURS}, N, X{R}{U}" for R in ("", ", R")))
+        found = left_out("version", several, learn, laws, methods)
+        for load, one, rows in zip(CUTS, several, found, strict=True):
+            rows["score"] = (rows.score80 + rows.score95) / 2
+            plain, *told = (rows[rows.method == method] for method in methods)
+            for method, with_c in zip(methods[1:], told, strict=True):
+                count = sum(laws[c.curve.name, c.used][method] is not None for c in one)
+                change = with_c.score.to_numpy() - plain.score.to_numpy()
+                groups = [change[with_c.version == v] for v in with_c.version.unique()]
+                drawn = random.integers(len(groups), size=(1000, len(groups)))
+                means = [np.concatenate([groups[i] for i in row]).mean() for row in drawn]
+                low, high = np.quantile(means, [0.025, 0.975])
+                figures = " | ".join(
+                    f"{r.score.mean():.2f} | {percent(r.error.median())}" for r in (plain, with_c)
+                )
+                lines.append(
+                    f"| {load} | {method.removeprefix(OURS + ', ')} | {figures} | {count} | "
+                    f"{change.mean():+.3f} | {low:+.3f} to {high:+.3f} |"
+                )
+    return lines
 
 
-def of_made() -> list[str]:
-    """This package on the made systems of `systems.py`, whose truth is a closed system."""
+def made(seed: int) -> list[tuple]:
+    """This package and the closed law on one made system of `systems.py`: for each selection of
+    columns and each distance, both errors, whether the interval holds the truth, and whether the
+    system is followed.
+    """
+    laws, truth, measured = systems_made.drawn(seed)
+    at = np.array(systems_made.DISTANCES) * measured["N"][-1]
+    X = laws["X"].unchecked(N=at, **truth)
+    c = {"c_cpu": laws["X"].system.servers["cpu"]}
+    rows = []
+    for names in systems_made.MEASURED:
+        some = {n: measured[n] for n in ("N", *names)}
+        law = fit_closed(some["N"], some["X"], {n: some[n] for n in names[1:]}, **c)
+        for told, known in ((f"N, {', '.join(names)}, c", c), (f"N, {', '.join(names)}", {})):
+            seen = outlook(some, known, law)
+            table = forecast(seen, at)
+            held = (table.low <= X) & (table.high >= X)
+            offs = (np.expm1(abs(np.log(x / X))) for x in (law.at(at), table.X))
+            each = zip(systems_made.DISTANCES, *offs, held, strict=True)
+            rows += [(told, *row, seen.followed is not None) for row in each]
+    return rows
+
+
+def of_made(pool: Executor) -> list[str]:
+    """A line for each selection of columns and each distance."""
     lines = [
         "## Made data",
         "",
         f"The systems are the {DRAWN} closed systems of `SYSTEMS.md`. The closed law is right for "
-        "them; in `SYSTEMS.md` it was told the number of processors, and this package is not told. "
-        "Errors are those of X; the last column says how often 95 % intervals hold the truth.",
+        "them, and always told the number of processors c. This package is told c in the lines "
+        "that name it. Errors are those of X; 95 % intervals of this package hold the truth as "
+        "often as the last column says.",
         "",
-        "| columns | distance | error: median | 90th percentile | interval holds |",
-        "|---|---|---|---|---|",
+        "| columns | distance | closed law: median | 90th percentile | this package: median | "
+        "90th percentile | median, in units of the law's | followed | interval holds |",
+        "|" + "---|" * 9,
     ]
-    rows = []
-    for seed in range(2026, 2026 + DRAWN):
-        laws, truth, measured = systems_made.drawn(seed)
-        at = np.array(systems_made.DISTANCES) * measured["N"][-1]
-        X = laws["X"].unchecked(N=at, **truth)
-        for names in (("X",), ("X", "R", "U_cpu")):
-            with suppress(InputError):
-                table = forecast({n: measured[n] for n in ("N", *names)}, at)
-                held = (table.low <= X) & (table.high >= X)
-                off = np.expm1(abs(np.log(table.X / X)))
-                each = zip(systems_made.DISTANCES, off, held, strict=True)
-                rows += [(", ".join(names), d, e, h) for d, e, h in each]
-    table = pd.DataFrame(rows, columns=["columns", "distance", "off", "held"])
+    seeds = range(2026, 2026 + DRAWN)
+    rows = [row for some in tqdm(pool.map(made, seeds), total=DRAWN, unit="system") for row in some]
+    names = ["columns", "distance", "law", "ours", "held", "followed"]
+    table = pd.DataFrame(rows, columns=names)
     for (columns, far), some in table.groupby(["columns", "distance"], sort=False):
-        lines.append(
-            f"| {columns} | {far} times the last load | {100 * some.off.median():.1f} % | "
-            f"{100 * some.off.quantile(0.9):.1f} % | {percent(some.held.mean())} |"
-        )
+        figures = [
+            f"{100 * some[n].quantile(q):.1f} %" for n in ("law", "ours") for q in (0.5, 0.9)
+        ]
+        ratio = f"{some.ours.median() / some.law.median():.2f}"
+        shares = percent(some.followed.mean()), percent(some.held.mean())
+        told = [columns, f"{far} times the last load", *figures, ratio, *shares]
+        lines.append(f"| {' | '.join(told)} |")
     return lines
 
 
@@ -543,6 +607,7 @@ def main(jobs: int, output: Path, constants: bool) -> None:
     every = first + [c for some in at.values() for c in some]
     with ProcessPoolExecutor(jobs) as pool:
         shapes = list(tqdm(pool.map(fitted, every, chunksize=2), total=len(every), unit="curve"))
+        more = [*of_columns(databases, systems_, pool), "", *of_made(pool)]
     modelled = extra_p(every)
     laws = {
         (c.curve.name, c.used): s | {EXTRA_P: m}
@@ -574,7 +639,7 @@ def main(jobs: int, output: Path, constants: bool) -> None:
             if by != "version":  # the loads together only
                 table = [*table[:2], *(line for line in table if "| all |" in line)]
             lines += ["", f"Cut at {load} threads. {of_collapses(rows)}", "", *table]
-    lines += ["", *of_columns(databases, systems_), "", *of_made()]
+    lines += ["", *more]
     output.write_text("\n".join(lines) + "\n" + NOTES)
     click.echo(f"wrote {output}")
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from nummodel.errors import InputError
-from nummodel.fits import compare
+from nummodel.fits import compare, laws
 from nummodel.fits._closed import LEVEL, Face, fit_closed
 from nummodel.fits._problem import quantile
 from nummodel.fits._trend import Trend
@@ -43,8 +43,9 @@ def follow(
     closed: Face | None = None,
 ) -> Face | None:
     """The closed system that a forecast follows: of known stations, rejected by no test, near the
-    last throughputs, and determined more narrowly than the trend. None without such a system.
-    `closed` is the fit to these columns, if there is one already.
+    last throughputs, and determined more narrowly than the trend. None without such a system, and
+    where a fall is seen, as no closed system falls. `closed` is the fit to these columns, if there
+    is one already.
     """
     if not counted(others, known):
         return None
@@ -56,7 +57,8 @@ def follow(
     missed = np.bincount(place, np.log(X / face.at(N))) / np.bincount(place)
     last = missed[2 * len(loads) // 3 :]
     near = abs(last.mean()) <= AVERAGE and abs(last).max() <= WORST
-    if not near or len(loads) < len(face.times()) + MORE or compare.wrong(face.whole):
+    few = len(loads) < len(face.times()) + MORE
+    if few or not near or laws.falls(face) or compare.wrong(face.whole):
         return None
     at, ends = AHEAD * trend.N, np.array([(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     narrower = _width(face, at) < np.diff(trend.quantiles(at, ends))[:, 0]

@@ -7,6 +7,7 @@ from nummodel.fits import forecast, largest_load
 from nummodel.fits._followed import AVERAGE, WORST, _width
 from nummodel.fits._forecast import outlook
 from nummodel.models import networks
+from nummodel.records import data
 
 N = np.array([10.0, 20, 40, 80, 160, 300])
 STATIONS = [networks.queue(0.03, 4), networks.queue(0.005)]
@@ -113,3 +114,12 @@ def test_the_width_of_the_curve_is_that_of_its_interval():
     face = outlook({"N": N, "X": measured["X"]}, {"c_cpu": 4}).followed
     curve = face.curve(at)
     assert _width(face, at) == pytest.approx(np.log(curve.high / curve.low), rel=0.1)
+
+
+def test_where_a_fall_is_seen_no_system_is_followed():
+    """The queries of MySQL fell over the last five loads, by 10 %, and no closed system falls."""
+    rows = data.load("mysql56")
+    columns = {"N": rows.N.to_numpy(float), "X": rows.X.to_numpy(float)}
+    assert not follows(columns, c_cpu=4)
+    before = {name: values[:5] for name, values in columns.items()}
+    assert follows(before, c_cpu=4)
