@@ -243,6 +243,8 @@ def fit(file, x, y, law, weights, holdout, level, at, known, target, plot, as_js
     found = study.fit_table(
         file, x, y, law, weights, holdout, level, () if at is None else at, ",".join(known), target
     )
+    if unknown := [n for n in getattr(found.fit, "free", ()) if n.startswith("c_")]:
+        tell(f"intervals may take minutes, as a number of servers is not known: {unknown[0]}")
     result = found.document()
     if plot:
         image = found.picture().image(kind)
