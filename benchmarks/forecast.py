@@ -87,27 +87,39 @@ NOTES = """
 - **Slopes of the last two points** had a score of 1.66, slopes of the last doubling 1.69, both
   before any bound on X. If the last two loads lie close together, noise makes up most of the slope
   between them, so the slope of the last doubling is used.
-- **Made data**: the made systems are closed systems, so the closed law is right for them, and far
-  closer. Fitted to N and X, it is 1.9 % off in the median; fitted to all columns, 0.7 % off at
-  twice the last load and 0.8 % at four times (`SYSTEMS.md`). The 125 curves are no such systems.
-  On 32 of them, a closed system met N and X within 2 % at all loads up to the cut; at the last
-  load it was 33 % off in the median, and the middle of this package 20 %. On 33 of them, the
-  interval of the closed system was narrower than a factor of 1.65 and no test spoke against the
-  system; there it was 8 % off in the median and the middle 9 %, but 23 and 20 % in the mean
-  (2026-11-23). The points do not tell when the closed law may be trusted beyond them, so
-  `forecast` does not follow it.
-- **Following a closed system whose numbers of servers are known** (2026-11-23): where no test
-  rejects the system and its interval is narrow, the middle of the forecast was that of the system,
-  and the width stayed. With numbers of servers given, the made systems were then 2.0 to 2.2 % off
-  from X alone and 0.8 % from all columns, nearly as the closed law. The score of the servers with
-  80 processors changed by -9 to +9 %. But a share of the system that changes with the load made
-  forecasts in which X rises faster than in proportion, a system that misses the last points by 7 %
-  passed the test, and thousands of users took minutes. So it was taken out again.
+- **Made data**: the made systems are closed systems, so the closed law is right for them. The
+  median of the error of this package should be at most 1.1 times that of the closed law. With the
+  number of processors given to both, it is 0.99 to 1.02 times in seven of the eight lines above,
+  and 1.103 times in the eighth, N, X and c at four times the last load, which misses the goal
+  narrowly; on 100 other draws, with which the rules were found, that line had 1.03. Where X alone
+  does not determine the system narrowly, the forecast follows the trend and not the law: this shows
+  in the 90th percentile. Without the number of processors it follows no law, and is 3 to 10 times
+  as far off as a law that knows this number.
+- **Following a closed system** (2026-11-23): the rules are in `nummodel/fits/_followed.py`. Those on
+  known stations, on tests, on misses (5 and 10 %) and on narrower intervals were set before their
+  results on the servers were seen. With these alone, forecasts from three loads (cut at 16, with R)
+  followed 28 of 36 systems: the median of the error rose from 22 to 38 %, and the score by 9 %, as
+  such systems met X and R by chance. So three more loads than stations were required, after one
+  look at the servers. A system whose throughput was seen to fall is not followed since MySQL 5.6
+  was read (table `mysql56`), where the last point was missed by 7 %. A bound of 7 % instead of 10 %
+  would exclude this too, but then made systems with errors of 5 % are excluded as well: the made
+  systems had 1.2 times the error of the closed law from X alone.
+- On the 125 curves no numbers of servers are known, and nothing is followed. As a trial, closed
+  systems whose servers had to be found from X were followed there: with an interval within a factor
+  of 1.35, 1.65 and 2.7, the score was 1.57, 1.60 and 1.65 instead of 1.55, with widths that had
+  seen all curves.
+- **A share of a closed system that changes with the load** (2026-11-23) was tried before: the made
+  systems were 2.0 to 2.2 % off from X alone and 0.8 % from all columns, and the score of the servers
+  changed by -9 to +9 %. But X rose faster than in proportion in some forecasts, and profiles of the
+  intervals took minutes for thousands of users. Now a forecast follows the system or does not, and
+  widths come from slopes: a fit to 100,000 users with 256 processors takes 8 s.
+- **Intervals** were calibrated on forecasts that followed no law. How often they hold where a system
+  is followed is known for the made systems only, and for the few servers in the table above.
 - **Bounds**: X has an upper bound, such as what the processors allow. The part of a forecast's
   distribution above the middle is cut off at this bound. If the whole distribution is cut off
   there, the score is 1.65 instead of 1.66 with sources left out; but then, if X rises in
   proportion to the load, the forecast begins 7 % below the last point.
-- What was left out was looked at some 75 times with sources left out, and some 22 times with
+- What was left out was looked at some 75 times with sources left out, and some 26 times with
   versions left out, while the method was found. Figures of data that nobody has seen will be
   worse.
 """
