@@ -11,6 +11,7 @@ from nummodel.fits import CHECKED, FELL, Fit, chance, largest_load, smallest_loa
 from nummodel.fits._closed import Face
 from nummodel.fits._forecast import FAR, Outlook, outlook
 from nummodel.fits._trend import STEEPEST, Trend
+from nummodel.models.operational import interactive_response
 from nummodel.nomenclature import show
 from nummodel.options import Target
 from nummodel.records.columns import Points
@@ -24,8 +25,10 @@ ONCE = 2.05
 #: Laws that were held against forecasts, with each source of curves left out, and what came of it.
 CONTEST = ("amdahl", "usl", "closed")
 OTHER_LAWS = "on 125 curves of other systems, laws were farther off than forecasts in the median"
+#: What is said of the interval of a forecast that follows a law.
+FOLLOWED = "The interval is as wide as that of forecasts that followed no law"
 #: If the interval reaches below the last throughput by this share or more, it is told why.
-LOW = -0.25
+LOW = 0.25
 
 
 class Row(NamedTuple):
@@ -58,7 +61,8 @@ class Wanted(NamedTuple):
 
 class Ahead:
     """What points say of other loads: beyond the last one as `fits.forecast` does, and up to it by
-    the law that was chosen, if one was. `measured` may have R [s] and U_cpu, and `known` Z [s].
+    the law that was chosen, if one was. `measured` may have R [s] and utilisations, and `known` the
+    think time Z [s] and numbers of servers. `closed` is the closed system fitted to all of these.
     """
 
     def __init__(
@@ -69,10 +73,11 @@ class Ahead:
         level: float,
         fit: Fit | None,
         chosen: str | None,
+        closed: Face | None = None,
     ):
-        more = {name: measured[name] for name in ("R", "U_cpu") if name in measured}
-        self.columns = {"N": points.N, "X": points.X} | more
-        self.known = {"Z": known["Z"]} if "Z" in known else {}
+        self.columns = {"N": points.N, "X": points.X, **measured}
+        self.known = {n: v for n, v in known.items() if n == "Z" or n.startswith("c_")}
+        self.closed = closed
         self.told_cpu = "U_cpu" in points.others
         self.last = float(points.N.max())
         self.x, self.y, self.level, self.fit = points.x, points.y, level, fit
@@ -82,7 +87,7 @@ class Ahead:
     def _seen(self) -> tuple[Outlook | None, str]:
         """What is expected beyond the last load; None and the reason, if nothing can be said."""
         try:
-            return outlook(self.columns, **self.known), ""
+            return outlook(self.columns, self.known, self.closed), ""
         except InputError as reason:
             return None, str(reason)
 
@@ -95,23 +100,25 @@ class Ahead:
             return f"No forecast: {self._seen[1]}."
         trend = seen.trend
         then, *others = self.rows([2 * self.last, *(N for N in at if N > self.last)])
-        likely, *ends = (end / trend.X - 1 for end in (then.X, then.low, then.high))
+        low, middle, high = (_more(end / trend.X - 1) for end in (then.low, then.X, then.high))
         said = [
-            f"At twice the last load, {x} = {show(then.N)}, a measurement of {y} is expected to be "
-            f"{show(then.X)} ({self._interval(then.low, then.high)})",
-            f"That is {_more(likely)} {'than' if abs(likely) >= SAME else 'as'} the "
-            f"{show(trend.X)} at the last load, but anything from {_more(ends[0])} to "
-            f"{_more(ends[1])} lies in the interval",
+            f"At twice the last load, {x} = {show(then.N)}, {y} may be as low as {show(then.low)} "
+            f"or as high as {show(then.high)} ({self._percent} interval), with {show(then.X)} in "
+            "the middle: a plan that must hold reckons with the low end",
+            f"Beside the {show(trend.X)} at the last load, the low end is {low}, the middle "
+            f"{middle}, and the high end {high}",
         ]
-        if ends[0] < LOW:
+        if then.low < (1 - LOW) * trend.X:
             said.append(FELL)
         if not np.isnan(then.R):
-            between = self._interval(then.R_low, then.R_high)
-            said.append(f"The mean response time is expected to be {show(then.R)} ({between})")
+            said.append(
+                f"The mean response time may be as long as {show(then.R_high)} or as short as "
+                f"{show(then.R_low)}, with {show(then.R)} in the middle"
+            )
         for row in others:
             if row.N != then.N:
-                between = self._interval(row.low, row.high)
-                said.append(f"At {x} = {show(row.N)}, {show(row.X)} is expected ({between})")
+                ends = f"as low as {show(row.low)} or as high as {show(row.high)}"
+                said.append(f"At {x} = {show(row.N)}, {y} may be {ends}")
         said += self._hangs_on(trend, then)
         if max(trend.X, self.columns["X"].max()) < trend.room < trend.each * then.N:
             room = show(trend.room)
@@ -122,16 +129,27 @@ class Ahead:
 
     def _hangs_on(self, trend: Trend, then: Row) -> list[str]:
         """What the forecast for twice the last load follows, and what it does not."""
-        said = _assumed(trend, self.x, self.y)
-        if self.fit:
+        said, seen = _assumed(trend, self.x, self.y), self._seen[0]
+        system = seen.followed if seen else None
+        if system:
+            alone = Outlook(trend).throughputs(np.array([then.N]), np.array([0.5]))
+            said[-1] = (
+                f"If the last points went on so, the middle would be {show(float(alone[0, 0]))}"
+            )
+            said.append(
+                "The middle follows a closed system instead, as the numbers of servers are known "
+                f"and no test rejects it: it says {show(float(system.at([then.N])[0]))}"
+            )
+            said.append(FOLLOWED)
+        if self.fit and not (system and isinstance(self.fit, Face)):
             far = "" if then.low <= then.law <= then.high else ", outside this interval"
             why = OTHER_LAWS if self.law in CONTEST else "no point tests it there"
             said += [f"The fitted law says {show(then.law)}{far}", f"It is not followed: {why}"]
         return said
 
-    def _interval(self, *ends: float, of: str = "") -> str:
-        finite = [end if np.isfinite(end) else None for end in ends]
-        return f"{100 * self.level:.15g} % interval{of}: {show(finite)}"
+    @property
+    def _percent(self) -> str:
+        return f"{100 * self.level:.15g} %"
 
     def rows(self, at: Any) -> list[Row]:
         """What is expected at loads."""
@@ -163,7 +181,7 @@ class Ahead:
         return np.vstack([seen.throughputs(N, shares).T, R])
 
     def _by_law(self, N: np.ndarray) -> np.ndarray:
-        """The same at other loads, with the interval of a new measurement; R = N/X - Z."""
+        """The same at other loads, with the interval of a new measurement."""
         if not self.fit:
             return np.full((6, len(N)), np.nan)
         X = self.fit.predict(N, self.level)[["value", "low", "high"]].to_numpy().T
@@ -171,8 +189,7 @@ class Ahead:
             R = self.fit.response(N, self.level)[["value", "low", "high"]].to_numpy().T
             return np.vstack([X, R])
         Z = self._seen[0].Z if self._seen[0] else self.known.get("Z")
-        with np.errstate(divide="ignore"):
-            R, most, least = N / X - (np.nan if Z is None else Z)
+        R, most, least = interactive_response.unchecked(N=N, X=X, Z=np.nan if Z is None else Z)
         R[R <= 0] = np.nan  # such a think time contradicts the curve
         return np.vstack([X, R, np.where(np.isnan(R), np.nan, [np.maximum(least, 0.0), most])])
 
@@ -200,8 +217,8 @@ class Ahead:
         loads, place = np.unique(self.columns["N"], return_inverse=True)
         value = self.columns["X"]
         if target.name == "R":
-            Z = self.known.get("Z", np.nan)
-            value = self.columns.get("R", self.columns["N"] / value - Z)
+            at = {"N": self.columns["N"], "X": value, "Z": self.known.get("Z", np.nan)}
+            value = self.columns.get("R", interactive_response.unchecked(**at))
         means = np.bincount(place, value) / np.bincount(place)
         met = means >= target.value if target.name == "X" else means <= target.value
         ends = [f"{self.x} = {show(float(N))}" for N in loads]
@@ -230,14 +247,22 @@ class Ahead:
         except InputError:  # the middle of the last runs misses what their mean meets
             said = f"is met at the last load, {self.x} = {show(self.last)}, and hardly beyond it"
             return self.last, np.nan, np.nan, said
-        far, where = f"up to {FAR:g} times the last load", f"{self.x} = {show(load)}"
+        far, interval = f"{FAR:g} times the last load", f"{self._percent} interval of the load"
+        where, least, most = (
+            f"{self.x} = {show(end)}" if np.isfinite(end) else f"more than {far}"
+            for end in (load, low, high)
+        )
         if target.name == "X":
-            said = f"expected from {where} on" if np.isfinite(load) else f"not expected {far}"
+            said, early = f"is not expected up to {far}", f"at {least} already"
+            both = f"may be reached at {most} only, or {early}"
         else:
-            said = f"expected up to {where}" if np.isfinite(load) else f"expected {far} and more"
-        if np.isfinite([low, high]).any():
-            said += f" ({self._interval(low, high, of=' of the load')})"
-        return load, low, high, f"is {said}"
+            said, early = f"is expected up to {far} and more", f"up to {least} only"
+            both = f"may be kept {early}, or up to {most}"
+        if np.isfinite(load):
+            said = f"{both} ({interval}), with {where} in the middle"
+        elif np.isfinite(low):
+            said += f", but perhaps {early} ({interval})"
+        return load, low, high, said
 
     def said_of(self, target: Target, wanted: Wanted) -> str:
         """Where a target is met, in sentences."""

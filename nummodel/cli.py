@@ -215,6 +215,7 @@ def read(file, name, pattern, as_json) -> None:
 @click.option("--at", metavar="N1,N2,...", help="Forecast at these loads.")
 @click.option(
     "--known",
+    multiple=True,
     metavar="Z=TIME,c_NAME=SERVERS",
     help="Think time, in the unit of time of the throughput, and numbers of servers of stations.",
 )
@@ -240,8 +241,10 @@ def fit(file, x, y, law, weights, holdout, level, at, known, target, plot, as_js
     if plot and kind not in ("png", "svg"):
         raise InputError(f"--plot {plot}: expected a name that ends in .png or .svg")
     found = study.fit_table(
-        file, x, y, law, weights, holdout, level, () if at is None else at, known, target
+        file, x, y, law, weights, holdout, level, () if at is None else at, ",".join(known), target
     )
+    if unknown := [n for n in getattr(found.fit, "free", ()) if n.startswith("c_")]:
+        tell(f"intervals may take minutes, as a number of servers is not known: {unknown[0]}")
     result = found.document()
     if plot:
         image = found.picture().image(kind)

@@ -46,7 +46,7 @@ def growth(data: Mapping[str, Any], at: Any, level: float = 0.95) -> tuple[float
     """The highest throughput expected at the loads `at`, over that at the last load, and its
     interval: at least 1, as the last load stays possible. `data` is that of `fits.forecast`.
     """
-    seen = outlook(data)
+    seen = outlook(data, {})
     shares = np.array([0.5, (1 - level) / 2, (1 + level) / 2])
     found = seen.throughputs(np.asarray(at, float), shares).max(axis=0) / seen.trend.X
     middle, low, high = np.maximum(found, 1.0).tolist()

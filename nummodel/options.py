@@ -45,17 +45,21 @@ def loads(at: str | Iterable[float]) -> list[float]:
     return found
 
 
-def given(known: str | None) -> dict[str, float]:
-    """The think time and the numbers of servers in a text such as "Z=1,c_cpu=4". Raises
-    InputError.
+def given(known: str | None, stations: Iterable[str] = ()) -> dict[str, float]:
+    """The think time and the numbers of servers in a text such as "Z=1,c_cpu=4", of a table in
+    which these `stations` have a utilisation. Raises InputError.
     """
-    found = {}
+    found: dict[str, float] = {}
+    here = f"the stations here are {' and '.join([*(stations or ['cpu']), 'lock'])}"
     for one in known.split(",") if known else []:
         name, _, value = (part.strip() for part in one.partition("="))
         good = is_number(value) and 0 <= float(value) < LARGEST
         servers = re.fullmatch(r"c_[A-Za-z]\w*", name) and good and float(value) >= 1
         if not (good and name == "Z") and not (servers and float(value).is_integer()):
-            raise InputError(f"--known {one}: expected a think time or servers, as in Z=1,c_cpu=4")
+            expected = "expected a think time or servers, as in Z=1,c_cpu=4"
+            raise InputError(f"--known {one}: {expected}; {here}")
+        if name in found:
+            raise InputError(f"--known {known}: {name} stands there twice, expected it once")
         found[name] = float(value) if name == "Z" else int(float(value))
     return found
 

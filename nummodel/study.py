@@ -166,9 +166,13 @@ class Study:
 
     @cached_property
     def ahead(self) -> Ahead:
-        """What is expected at other loads."""
-        known = self.measured, self.known
-        return Ahead(self.used, *known, self.level, self.fit, self.chosen)
+        """What is expected at other loads. If some columns could not be used, the numbers of
+        servers are not used either, so that no system is followed.
+        """
+        known = {} if self.notes else self.known
+        known |= {"Z": self.known["Z"]} if "Z" in self.known else {}
+        closed: Any = self.fits.get(laws.CLOSED)
+        return Ahead(self.used, self.measured, known, self.level, self.fit, self.chosen, closed)
 
     @cached_property
     def wanted(self) -> Wanted | None:
@@ -297,8 +301,10 @@ def fit_table(
     """
     if not 0 < level < 1:
         raise InputError(f"--level {level}: expected a number between 0 and 1")
-    loads, given, wanted = options.loads(at), options.given(known), options.target(target)
+    loads, wanted = options.loads(at), options.target(target)
     points = columns.read(path, x, y, weights, complete=law == laws.CLOSED)
+    stations = [n[2:] for n in points.others if n.startswith("U_") and n != "U_lock"]
+    given = options.given(known, stations)
     is_new = options.held_out(holdout, points.N, points.x)
     used, new = points.where(~is_new), points.where(is_new)
     if len(used.N) < 2:
@@ -320,7 +326,8 @@ def fit_table(
     notes += [f"{n} is 0 at all loads, and is not used" for n in idle]
     notes += [*busy, *(f"{n} is not the same in all rows, and is not used" for n in changing)]
     if holdout and not is_new.any():
-        notes.append(f"--holdout {holdout} holds no row out")
+        held = f"--holdout {holdout} holds no row out"
+        used = used._replace(warnings=(*used.warnings, held))
     fits, refused = laws.fit_all(used.N, used.X, used.weights, law, measured, **given)
     if not fits:
         reasons = "; ".join(f"{name} with {reason}" for name, reason in refused.items())

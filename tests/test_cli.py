@@ -629,13 +629,14 @@ def test_the_answer_comes_first(tmp_path):
     assert answer.startswith("X was highest at N = 16, with 65, and 9.69 % lower at the last load")
     assert f"The fitted law has its peak at N = {peak['N']:.0f} (95 % interval: " in answer
     (row,) = got["forecast"]
-    ends = f"95 % interval: {show([row['low'], row['high']])}"
+    low, X, high = (show(row[name]) for name in ("low", "X", "high"))
     assert (
-        "twice the last load, N = 64, a measurement of X is expected to be "
-        f"{show(row['X'])} ({ends})" in answer
+        f"twice the last load, N = 64, X may be as low as {low} or as high as {high} (95 % "
+        f"interval), with {X} in the middle: a plan that must hold" in answer
     )
-    less, more = (f"{100 * abs(row[end] / 58.7 - 1):.0f} %" for end in ("low", "high"))
-    assert f"the 58.7 at the last load, but anything from {less} less to {more} more lies" in answer
+    low, X, high = (f"{100 * abs(row[name] / 58.7 - 1):.2g} %" for name in ("low", "X", "high"))
+    assert f"the 58.7 at the last load, the low end is {low} less, the middle {X} less" in answer
+    assert f"and the high end {high} more" in answer
     assert "From N = 16 to 32, X fell by 9.7 %. The forecast assumes that this goes on, " in answer
     assert "each doubling takes away less than the one before" in answer and CHECKED in answer
     law = got["laws"]["usl"]["estimates"]
@@ -710,7 +711,8 @@ def test_a_target_says_up_to_which_load_and_how_likely(tmp_path):
     assert [got["load"], got["low"], got["high"]] == pytest.approx([load, low, high])
     assert got["chances"] == [{"N": 16.0, "chance": pytest.approx(chance(columns, [16], R=0.3)[0])}]
     said = " ".join(nummodel("fit", path, *law, "--target", "R=0.3").stdout.split())
-    assert f"response time of 0.3 or less is expected up to N = {show(load)} (95 % in" in said
+    ends = f"N = {show(low)} only, or up to N = {show(high)} (95 % interval of the load)"
+    assert f"0.3 or less may be kept up to {ends}, with N = {show(load)} in the middle" in said
     got = result("fit", path, *law, "--target", "X=60")["target"]
     found = smallest_load(columns, 60)
     ends = [np.inf if got[end] is None else got[end] for end in ("load", "low", "high")]
@@ -1089,7 +1091,11 @@ def test_bad_tables(tmp_path, text, where, what):
         ((TABLE, "--y", "itr_per_s", "--at", ""), "expected positive loads"),
         (
             (TABLE, "--y", "itr_per_s", "--known", "c=4"),
-            "expected a think time or servers, as in Z=1,c_cpu=4",
+            "servers, as in Z=1,c_cpu=4; the stations here are cpu and lock",
+        ),
+        (
+            (TABLE, "--y", "itr_per_s", "--known", "c_cpu=4", "--known", "Z=1,c_cpu=8"),
+            "--known c_cpu=4,Z=1,c_cpu=8: c_cpu stands there twice, expected it once",
         ),
         (
             (TABLE, "--y", "itr_per_s", "--known", "Z=-1"),

@@ -1,7 +1,8 @@
 """Forecasts beyond the last load, with intervals that the curves of other systems have calibrated.
 
 A law may meet all measurements and still be wrong beyond them, and its own statistics cannot know.
-So forecasts follow the `Trend` of the last points, and no law.
+So forecasts follow the `Trend` of the last points, and no law but a closed system whose stations
+are known (`_followed`).
 """
 
 from collections.abc import Callable, Mapping
@@ -11,9 +12,11 @@ import numpy as np
 
 from nummodel.arguments import LARGEST, numbers
 from nummodel.errors import InputError
-from nummodel.fits._closed import TOLERANCE
+from nummodel.fits._closed import TOLERANCE, Face
+from nummodel.fits._followed import follow
 from nummodel.fits._problem import quantile
 from nummodel.fits._trend import CHANCES, Trend, trend
+from nummodel.models.operational import interactive_response
 from nummodel.nomenclature import show
 
 if TYPE_CHECKING:
@@ -26,8 +29,8 @@ CHECKED = (
 )
 #: Why intervals reach far down: what fell is X at a load from the third on.
 FELL = (
-    "It reaches so far down because on 13 of 161 curves throughput fell to less than half within "
-    "one doubling of the load, on 8 of them after it had hardly changed"
+    "The interval reaches so far down because on 13 of 161 curves throughput fell to less than "
+    "half within one doubling of the load, on 8 of them after it had hardly changed"
 )
 #: The largest load that is searched for, as a multiple of the last one. Of the later loads that
 #: calibrated the intervals, 99 % are nearer than 20 times the last one.
@@ -35,41 +38,52 @@ FAR = 16.0
 
 
 class Outlook(NamedTuple):
-    """What is expected beyond the measurements: their trend, and the think time Z [s], if it is
-    known. Without Z, nothing is expected of response times.
+    """What is expected beyond the measurements: their trend; the think time Z [s], if it is known,
+    without which nothing is expected of response times; and the closed system that is followed.
     """
 
     trend: Trend
     Z: float | None = None
+    followed: Face | None = None
 
     def throughputs(self, N: np.ndarray, shares: np.ndarray) -> np.ndarray:
         """Throughputs that are not reached with these probabilities: a row for each load, a column
         for each share.
         """
-        return np.exp(self.trend.quantiles(N, shares))
+        law = np.log(self.followed.at(N)) if self.followed else None
+        return np.exp(self.trend.quantiles(N, shares, law=law))
 
     def responses(self, N: np.ndarray, shares: np.ndarray) -> np.ndarray:
-        """The same of mean response times: N = X (R + Z). Raises InputError without Z."""
+        """The same of mean response times. Raises InputError without Z."""
         if self.Z is None:
             raise InputError("response times are not known: expected a column R, or a think time Z")
-        return np.maximum(N[:, None] / self.throughputs(N, 1 - shares) - self.Z, 0.0)
+        X = self.throughputs(N, 1 - shares)
+        return np.maximum(interactive_response.unchecked(N=N[:, None], X=X, Z=self.Z), 0.0)
 
 
-def outlook(data: Mapping[str, Any] | Outlook, **known: float) -> Outlook:
-    """The outlook of what `forecast` takes, or one that was made already. Raises InputError as that
-    does.
+def outlook(
+    data: Mapping[str, Any] | Outlook,
+    known: Mapping[str, float],
+    closed: Face | None = None,
+) -> Outlook:
+    """The outlook of what `forecast` takes, or one that was made already. `closed` is a closed
+    system that was fitted to the same columns. Raises InputError as `forecast` does.
     """
     if isinstance(data, Outlook):
         return data
     wrong = [n for n in known if n != "Z" and not n.startswith("c_")]
     if wrong:
         raise InputError(f"a forecast takes no {wrong[0]}, expected Z, or servers such as c_cpu")
-    columns = {n: _column(n, data[n]) for n in ("N", "X", "R", "U_cpu") if n in data}
+    names = ["N", "X", "R", *(n for n in data if n.startswith("U_"))]
+    columns = {n: _column(n, data[n]) for n in names if n in data}
     if not {"N", "X"} <= set(columns) or len({v.shape for v in columns.values()}) > 1:
         raise InputError("a forecast needs columns N and X, and as many values in each column")
-    N, X, R, U = columns["N"], columns["X"], columns.get("R"), columns.get("U_cpu")
-    if U is not None and np.nanmax(U, initial=0.0) > 1 + TOLERANCE:
-        raise InputError(f"U_cpu is {show(float(np.nanmax(U)))}, expected a share of 1 at most")
+    N, X, R = columns["N"], columns["X"], columns.get("R")
+    shares = {n: np.minimum(v, 1.0) for n, v in columns.items() if n.startswith("U_")}
+    for name in shares:
+        highest = float(np.nanmax(columns[name], initial=0.0))
+        if highest > 1 + TOLERANCE:
+            raise InputError(f"{name} is {show(highest)}, expected a share of 1 at most")
     Z = None
     if R is not None and np.isfinite(R).any():
         if np.nanmedian(X * R / N) > 1 + TOLERANCE:
@@ -81,19 +95,21 @@ def outlook(data: Mapping[str, Any] | Outlook, **known: float) -> Outlook:
         if Z > shortest * (1 + TOLERANCE):
             why = f"N/X is as short as {show(shortest)}, expected a Z that is no longer"
             raise InputError(f"Z is {show(Z)}, but {why}, in the same unit")
-    return Outlook(trend(N, X, None if U is None else np.minimum(U, 1.0)), Z)
+    own = trend(N, X, shares.get("U_cpu"))
+    others = shares if R is None else shares | {"R": R}
+    whole = all(np.isfinite(v).all() for v in others.values())
+    return Outlook(own, Z, follow(N, X, others, known, own, closed) if whole else None)
 
 
 def _column(name: str, values: Any) -> np.ndarray:
-    """Positive measurements, of which R and U_cpu may be missing; Z may be 0."""
+    """Positive measurements, of which R and utilisations may be missing; Z may be 0."""
     try:
         found = numbers(name, values)
     except ValueError as wrong:
         raise InputError(str(wrong)) from None
-    good = found >= 0 if name in ("Z", "R", "U_cpu") else found > 0
-    good &= found < LARGEST
-    if name in ("R", "U_cpu"):
-        good |= np.isnan(found)
+    may_miss = name == "R" or name.startswith("U_")
+    good = found >= 0 if may_miss or name == "Z" else found > 0
+    good = (good & (found < LARGEST)) | (may_miss & np.isnan(found))
     if not good.all() or found.ndim != (name != "Z"):
         some = "a number of at least 0" if name == "Z" else "a column of positive numbers"
         raise InputError(f"a forecast cannot use {name}, expected {some}")
@@ -106,12 +122,17 @@ def forecast(
     """Throughput, and mean response time where it is known, at loads beyond the measurements.
 
     `data` maps N to loads, X to throughputs [1/s] and, where they were measured, R to mean response
-    times [s] and U_cpu to the utilisation of all processors, as a share. There are at least three
-    different loads. No forecast exceeds the highest X for each N so far, nor by more than `SPARE`
-    what U_cpu leaves room for, if a transaction needs as much as before. Other columns are not
-    used. `known` may have the think time Z [s], which otherwise follows from R. The
-    columns of the table are N, X and its interval (low, high) and, with R or Z, also R, R_low and
-    R_high. Nothing is said of percentiles of response times.
+    times [s] and U_name to the utilisation of a station, as a share of all its servers; that of the
+    processors is U_cpu. There are at least three different loads. No forecast exceeds the highest X
+    for each N so far, nor by more than `SPARE` what U_cpu leaves room for, if a transaction needs
+    as much as before. `known` may have the think time Z [s], which otherwise follows from R, and
+    numbers of servers, such as c_cpu. The columns of the table are N, X and its interval (low,
+    high) and, with R or Z, also R, R_low and R_high. Nothing is said of percentiles of response
+    times.
+
+    The middle continues the last points. If the number of servers of every station is known, it
+    follows a closed system that meets all columns, if there is one (`_followed`). The width of the
+    interval is always that of forecasts that followed no law.
 
     A measurement at such a load lies in the interval with the probability `level`, if the system
     is like those whose curves calibrated it; no more than that is known.
@@ -169,7 +190,7 @@ def largest_load(
     times that are not known, and for an R that is exceeded at the last load already.
     """
     quantile(level, 1)  # raises ValueError for a level that makes no sense
-    seen = outlook(data, **known)
+    seen = outlook(data, known)
     first = float(seen.responses(np.array([seen.trend.N]), np.array([0.5]))[0, 0])
     if not first <= R < np.inf:
         told = f"R = N/X - Z is {show(first)} at the last load, {show(seen.trend.N)}"
@@ -189,7 +210,7 @@ def smallest_load(
     an X that the last load has already.
     """
     quantile(level, 1)  # raises ValueError for a level that makes no sense
-    seen = outlook(data, **known)
+    seen = outlook(data, known)
     if not seen.trend.X < X < np.inf:
         told = f"X is {show(seen.trend.X)} at the last load, {show(seen.trend.N)}"
         raise InputError(f"no load beyond the measurements: {told}, expected a larger X than this")
@@ -227,7 +248,7 @@ def _passed(
 
 def _beyond(data, at, known) -> tuple[np.ndarray, Outlook]:
     """The loads, all of them beyond the measurements, and the outlook there."""
-    N, seen = _column("at", np.atleast_1d(at)), outlook(data, **known)
+    N, seen = _column("at", np.atleast_1d(at)), outlook(data, known)
     if not (N > seen.trend.N).all():
         first, last = show(float(N.min())), show(seen.trend.N)
         raise InputError(f"no forecast at {first}: expected loads beyond the last one, {last}")

@@ -104,19 +104,21 @@ class Trend(NamedTuple):
         beyond = np.maximum(np.maximum(z / known[-1], z / known[0]), 1)
         return np.interp(z, known, np.sort(offs)) * beyond
 
-    def quantiles(self, N: np.ndarray, shares: np.ndarray, constants: Any = SPREAD) -> np.ndarray:
-        """The quantiles of ln X: a row for each load, a column for each share. X is not expected to
-        be more in proportion to N than it was, nor more than processors have room for. Above the
-        middle, the part of the distribution beyond these bounds is removed, and for `SPARE` more,
-        as utilisations have errors; below the middle, nothing changes.
+    def quantiles(
+        self, N: np.ndarray, shares: np.ndarray, constants: Any = SPREAD, law: Any = None
+    ) -> np.ndarray:
+        """The quantiles of ln X: a row for each load, a column for each share. They lie around the
+        middle, or around the ln X of a `law` that is followed. X is not expected to be more in
+        proportion to N than it was, nor more than processors have room for. Above the middle, the
+        part of the distribution beyond these bounds is removed, and for `SPARE` more, as
+        utilisations have errors; below the middle, nothing changes.
         """
-        root, line, shares = (
-            distance(np.log2(N / self.N)),
-            np.log(self.each * N),
-            np.asarray(shares),
-        )
+        root, line = distance(np.log2(N / self.N)), np.log(self.each * N)
+        most, shares = np.minimum(line, np.log(self.room * (1 + SPARE))), np.asarray(shares)
         middle = np.minimum(np.minimum(self.middle(N), line), np.log(self.room))
-        room = (np.minimum(line, np.log(self.room * (1 + SPARE))) - middle) / root
+        if law is not None:
+            middle = np.minimum(law, most)
+        room = (most - middle) / root
         left = np.interp(room, self.spread(CHANCES, constants), CHANCES, right=1.0)
         above = 0.5 + (shares - 0.5) * (2 * np.maximum(left, 0.5)[:, None] - 1)
         taken = np.clip(np.where(shares > 0.5, above, shares), 1e-300, 1 - 1e-16)

@@ -107,16 +107,16 @@ def _open(fits: Mapping[str, Fit]) -> bool:
     chosen = compare.choose(fits)[0]
     if chosen:
         return _unseen_peak(fits[chosen])
-    return any(compare.wrong(fit) and not _falls(fit) for fit in fits.values())
+    return any(compare.wrong(fit) and not falls(fit) for fit in fits.values())
 
 
 def _unseen_peak(fit: Fit) -> bool:
     """Whether a law has a peak, and no fall is seen."""
-    return fit.peak() is not None and not _falls(fit)
+    return fit.peak() is not None and not falls(fit)
 
 
-def _falls(fit: Fit) -> bool:
-    """Whether the mean results fall from load to load over the last loads."""
+def falls(fit: Fit) -> bool:
+    """Whether a fall is seen: the mean results fall from load to load over the last loads."""
     last = fit.means[0][-FALLING:]
     return len(last) == FALLING and bool((np.diff(last) < 0).all())
 
