@@ -39,7 +39,7 @@ UNUSED = {
     },
     "gs-topology": dict.fromkeys(("hoses", "memories"), "the same in all three systems"),
     "gs-examples": {
-        "reserved memory of a RAD, example 1": "the same on each RAD, so the data are striped evenly",
+        "reserved memory of a RAD, example 1": "the same on each RAD: data are striped evenly",
     },
     "gs-example3": {
         "reporter processes": "one, which the model takes for granted",
