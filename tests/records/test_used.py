@@ -30,37 +30,10 @@ UNUSED = {
     },
     "rdb-counts": {"scan_lines": "lines of a listing; no time belongs to them"},
     "gs-topology": dict.fromkeys(("hoses", "memories"), "the same in all three systems"),
-    "gs-examples": dict.fromkeys(
-        (
-            "memory of a QBB, GB",
-            "memory of a GS320, GB",
-        ),
-        "held against each other in test_data.py",
-    )
-    | dict.fromkeys(
-        (
-            "fibre channel adapters, example 1",
-            "CI adapters, example 1",
-            "CPUs of the adapters, example 1",
-            "CPU of the lock manager, example 1",
-            "RADs of clients, example 1",
-            "reserved memory of a RAD, example 1",
-            "RADs of the database, example 1",
-            "servers, example 2",
-            "threads of a server, example 2",
-            "threads of a server, example 2, set",
-        ),
-        "a setting of an example for which the document has no measurement",
-    )
-    | {
-        "CPUs that may run a process with a home RAD": "the number of CPUs of a QBB",
-        "interrupts and MP synchronization, clients may run": "the limit is in the model's code",
+    "gs-examples": {
+        "reserved memory of a RAD, example 1": "the same on each RAD: data are striped evenly",
     },
     "gs-example3": {
-        "memory of GS140": "no figure of the document depends on it",
-        "memory of GS160": "no figure of the document depends on it",
-        "data on the RAMdisk": "no figure of the document depends on it",
-        "run on GS160, first": "has no upper end; its lower end is the run on the GS140",
         "reporter processes": "one, which the model takes for granted",
     },
 }
