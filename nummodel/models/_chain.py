@@ -1,6 +1,6 @@
 """A closed system with a lock: the birth and death process of the number of threads at the lock."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any, NamedTuple
 
@@ -14,6 +14,8 @@ Grant = Callable[[int], Any] | np.ndarray
 
 #: Shortest grant [s]: reciprocals stay within the range of floats.
 SHORTEST = 1e-150
+#: A think time that is as short as none [s].
+NEVER = 1e-300
 #: Most threads of one system, one step for each; and most figures of a grid of systems. Each takes
 #: a second or two.
 THREADS, FIGURES = 10**5, 10**8
@@ -49,27 +51,28 @@ def solve(grant: Grant, N, Z, c=np.inf) -> Contended:
     most c threads think or hold at a time. A thread that spins keeps it: then N is min(N, c).
     """
     N, Z, c = np.broadcast_arrays(N, Z, c)
-    most = int(N.max(initial=0))
-    shape = aligned({"grant": seconds(grant, [1])[0], "N": N}) if most else N.shape
+    most, seconds = int(N.max(initial=0)), rows(grant)
+    shape = aligned({"grant": seconds([1])[0], "N": N}) if most else N.shape
     systems = max(prod(shape), 1)
     feasible("N", most, min(THREADS, FIGURES // systems), "one step for each thread")
     # If at most n could be present: the probability `last` of n, the rate X of grants, the mean Q.
     last: Any = 1.0
     X: Any = 0.0
     Q: Any = 0.0
-    think: Any = Z if shape else Z.item()  # floats of Python are faster than those of NumPy
+    think: Any = np.maximum(Z, NEVER)  # so that no sum below is 0
+    think = think if shape else float(think)  # floats of Python are faster than those of NumPy
     step = max(BLOCK // systems, 1)
     for first in range(1, most + 1, step):
         n = np.arange(first, min(first + step, most + 1))
         present = n.reshape(-1, *(1,) * N.ndim)
-        free = np.maximum(np.minimum(N - present + 1, c - (present > 1)), 0.0)
-        rows = (free, seconds(grant, n)) if shape else (free.tolist(), seconds(grant, n).tolist())
-        for k, room, t in zip(n.tolist(), *rows, strict=True):
-            entering = last * room
+        room = np.maximum(np.minimum(N - present + 1, c - (present > 1)), 0.0)
+        lists = (
+            (room, seconds(n.tolist())) if shape else (room.tolist(), seconds(n.tolist()).tolist())
+        )
+        for k, free, t in zip(n.tolist(), *lists, strict=True):
+            entering = last * free
             total = entering * t + think
-            none = total == 0  # where nobody thinks for any time, and nobody more can come
-            rate = entering / (total + none)
-            fewer = (think + none) / (total + none)
+            rate, fewer = entering / total, think / total
             last = rate * t
             X = X * fewer + rate
             Q = Q * fewer + last * k
@@ -78,22 +81,30 @@ def solve(grant: Grant, N, Z, c=np.inf) -> Contended:
     return Contended(*(v.copy() if v.ndim else float(v) for v in (X, Q, share)))
 
 
-def seconds(grant: Grant, numbers) -> np.ndarray:
-    """The grant with each of these numbers present, checked: a row for each."""
-    if not callable(grant):
-        table = within("grant", grant, SHORTEST, 1 / SHORTEST)
+def rows(grant: Grant) -> Callable[[Sequence[int]], np.ndarray]:
+    """The grant with each of some numbers present that follow each other, checked, a row each."""
+    if callable(grant):
+        return lambda numbers: _called(grant, numbers)
+    table = within("grant", grant, SHORTEST, 1 / SHORTEST)
+
+    def some(numbers):
         if table.ndim == 0 or len(table) < numbers[-1]:
             raise ValueError(
                 f"grant is {grant!r}, expected a function of the number present, or a row for each "
                 f"number up to {numbers[-1]}"
             )
         return table[numbers[0] - 1 : numbers[-1]]
-    rows: Any = [grant(n) for n in map(int, numbers)]
-    if any(isinstance(row, np.ndarray) for row in rows):
-        rows = np.broadcast_arrays(*rows)
+
+    return some
+
+
+def _called(grant: Callable, numbers: Sequence[int]) -> np.ndarray:
+    each: Any = [grant(n) for n in map(int, numbers)]
+    if any(isinstance(one, np.ndarray) for one in each):
+        each = np.broadcast_arrays(*each)
     try:
-        return within("grant", rows, SHORTEST, 1 / SHORTEST)
+        return within("grant", each, SHORTEST, 1 / SHORTEST)
     except ValueError:
-        for n, row in zip(numbers, rows, strict=True):
-            within(f"grant({n})", row, SHORTEST, 1 / SHORTEST)
+        for n, one in zip(numbers, each, strict=True):
+            within(f"grant({n})", one, SHORTEST, 1 / SHORTEST)
         raise

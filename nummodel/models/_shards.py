@@ -5,7 +5,7 @@ from math import isqrt, prod
 import numpy as np
 
 from nummodel.arguments import aligned, checked, count, feasible
-from nummodel.models._chain import THREADS, Grant, seconds, solve
+from nummodel.models._chain import THREADS, Grant, rows, solve
 
 #: Most products for the shards of a grid, which take a second or two.
 PRODUCTS = 10**9
@@ -27,9 +27,9 @@ def sharded_grant(grant: Grant, m, N: int) -> Grant:
     """
     N, m = count("N", N, most=THREADS), m.astype(int)
     bits = int(m.max(initial=1)).bit_length()
-    work = bits * max(prod(aligned({"grant": seconds(grant, [1])[0], "m": m})), 1)
+    work = bits * max(prod(aligned({"grant": rows(grant)([1])[0], "m": m})), 1)
     feasible("N", N, isqrt(PRODUCTS // work), f"N x N products, {work:,} times")
-    t = seconds(grant, range(1, N + 1))
+    t = rows(grant)(range(1, N + 1))
     t = t.reshape(N, *(1,) * (m.ndim + 1 - t.ndim), *t.shape[1:])
     t = np.broadcast_to(t, (N, *np.broadcast_shapes(t.shape[1:], m.shape)))
     x = 1 / (t.max(axis=0) * (1 + (m - 1) / N))  # a scale at which few terms are far from 1
@@ -56,7 +56,7 @@ def fewest_shards(grant: Grant, N: int, Z, share):
     array([ 5., 13., inf])
     """
     N = count("N", N, most=THREADS)
-    systems = aligned({"grant": seconds(grant, [1])[0], "Z": Z, "share": share})
+    systems = aligned({"grant": rows(grant)([1])[0], "Z": Z, "share": share})
     fewest, tried = np.full(systems, np.inf), 0
     while tried < N and np.isinf(fewest).any():
         m = np.arange(tried + 1, min(2 * tried + 16, N) + 1)
