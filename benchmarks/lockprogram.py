@@ -165,9 +165,9 @@ NOTES = """
   million with the mutex, where one thread had 1.1 million. The model was not changed since.
 - The first run of this study, on 2026-11-23, had 14 hits of 16. Two threads used the spin lock
   1.302 million times with 800 and 400 steps (predicted: at most 1.292) and 3.196 million times with
-  200 and 200 (at most 3.070). A reason may be that the thread that releases a spin lock still has its
-  line: if this thread takes the lock again before the waiter gets the line, there is no hand-over.
-  A ticket or MCS lock goes to the waiter in any case.
+  200 and 200 (at most 3.070). A reason may be that the thread that releases a spin lock still has
+  its line: if this thread takes the lock again before the waiter gets the line, there is no
+  hand-over. A ticket or MCS lock goes to the waiter in any case.
 - The second run had 4 hits of 16: a line took 164 ns then, in nine runs within half a second, and
   35 to 43 ns before and after. Since then the line is measured sixteen times, between the other
   runs with one thread. The third run had 14 hits again, and the same two misses.

@@ -118,6 +118,30 @@ def test_sleepers(N, c, switch, at_once, error):
         agrees(model, simulated, -0.03, error)
 
 
+@pytest.mark.parametrize(
+    "N, Z, wake, patience",
+    [(2, 1.0, 5.0, 0.0), (2, 1.0, 5.0, 2.0), (4, 5.0, 3.0, 0.0), (8, 10.0, 5.0, 2.0),
+     (8, 20.0, 0.5, 1.0), (16, 10.0, 5.0, 2.0), (16, 40.0, 20.0, 1.0), (16, 40.0, 5.0, 5.0),
+     (32, 10.0, 20.0, 0.0), (64, 20.0, 5.0, 10.0)],
+)  # fmt: skip
+def test_mutex(N, Z, wake, patience):
+    """In the model, patience and waking take exponential times, in the protocol constant ones."""
+    model = locks.mutex(N, Z, 1.0, wake, patience).X
+    agrees(model, protocol.mutex(N, Z, 1.0, wake, patience, uses=8000), -0.05, 0.08)
+
+
+@pytest.mark.parametrize(
+    "N, Z, S, nodes, error",
+    [(1, 1.0, 1.0, 1, 0.0), (4, 1.0, 1.0, 1, 0.03), (8, 10.0, 1.0, 1, 0.03),
+     (16, 40.0, 1.0, 4, 0.03), (32, 1.0, 1.0, 4, 0.03), (4, 10.0, 0.1, 2, 0.03),
+     (2, 0.1, 0.1, 1, 0.08)],
+)  # fmt: skip
+def test_readers_who_count(N, Z, S, nodes, error):
+    model = locks.counting_readers(N, Z, S, 0.1, 0.4, 1.0, nodes).X
+    simulated = protocol.counting(N, Z, S, 0.1, 0.4, 1.0, nodes)
+    agrees(model, simulated, -0.05 * (N > 1), error)
+
+
 @pytest.mark.parametrize("N", [2, 8, 40])
 def test_delegation(N):
     """One line for the request holds the server up, one for the answer its client."""
@@ -321,6 +345,48 @@ def test_preempted_is_pollaczek_khinchine_when_nobody_is_away():
     assert locks.preempted_waiting(**given, on=1.0, away=1.0, cv2_v=1.0) == np.inf
 
 
+def test_a_mutex_whose_waiters_never_sleep_or_wake_at_once_is_a_queue():
+    N, Z = np.array([1, 2, 8, 40]), np.array([[0.0], [1.0], [20.0]])
+    queue = locks.solve(lambda n: 1.0, N, Z)
+    for wake, patience in ((5.0, 1e3), (0.0, 0.0), (0.0, 3.0)):
+        system = locks.mutex(N, Z, 1.0, wake, patience)
+        assert system.X == pytest.approx(queue.X, rel=1e-3)
+        assert system.Q == pytest.approx(queue.Q, rel=1e-2, abs=1e-9)
+
+
+def test_sleepers_cost_throughput_and_patience_gives_it_back():
+    X = locks.mutex(8, 10.0, 1.0, [0.0, 1.0, 5.0, 50.0], [[0.0], [1.0], [5.0]]).X
+    assert (np.diff(X, axis=1) < 0).all() and (np.diff(X[:, 1:], axis=0) > 0).all()
+    # Of two threads, if the woken one never comes, the other one goes on by itself.
+    assert locks.mutex(2, 1.0, 1.0, 1e9).X == pytest.approx(0.5)
+
+
+def test_a_mutex_of_two_threads_against_its_markov_chain():
+    """Both think; one holds; one holds and one sleeps; one is being woken, and the other thinks."""
+    Z, S, wake = 3.0, 1.0, 4.0
+    Q = np.zeros((4, 4))
+    Q[0, 1], Q[1, 0], Q[1, 2] = 2 / Z, 1 / S, 1 / Z
+    Q[2, 3], Q[3, 2], Q[3, 1] = 1 / S, 1 / Z, 1 / wake
+    np.fill_diagonal(Q, -Q.sum(1))
+    p = np.linalg.lstsq(np.vstack([Q.T, np.ones(4)]), [0, 0, 0, 0, 1.0], rcond=None)[0]
+    exact = p[1] + p[2]  # the thread that is being woken keeps trying at the same rate
+    assert locks.mutex(2, Z, S, wake).X == pytest.approx(exact, rel=0.05)
+
+
+def test_counting_readers_at_their_ends():
+    """One reader never moves the line; many make each read take two hand-overs; and a counter that
+    costs nothing lets all go on."""
+    given = {"Z": 2.0, "S": 1.0, "update": 0.05, "h": 0.4}
+    assert locks.counting_readers(1, **given).X == pytest.approx(1 / 3.1)
+    assert locks.counting_readers(1000, **given).X == pytest.approx(1 / 0.9, rel=1e-3)
+    free = given | {"update": 1e-9, "h": 0.0}
+    assert locks.counting_readers(7, **free).X == pytest.approx(7 / 3, rel=1e-6)
+    grid = locks.counting_readers([[1], [4]], **given | {"h": [0.1, 0.4, 0.8]})
+    for i, j in np.ndindex(2, 3):
+        alone = locks.counting_readers((1, 4)[i], **given | {"h": (0.1, 0.4, 0.8)[j]})
+        assert (grid.X[i, j], grid.Q[i, j]) == pytest.approx(alone[:2])
+
+
 def test_break_even():
     switch = locks.switch_break_even(64, 8, 10.0, 1.0)
     sleeping = locks.solve(lambda n: 1.0 + switch * (n > 1), 64, 10.0, 8).X
@@ -435,6 +501,12 @@ def test_edges():
             lambda: locks.solve(lambda n: 1.0, 10**5, np.ones(2000)),
             "N is 100,000, expected at most 5",
         ),
+        (lambda: locks.mutex(2000, 1.0, 1.0, 1.0), "N is 2,000, expected at most 1,000"),
+        (lambda: locks.mutex(2, 1.0, 0.0, 1.0), "S is 0"),
+        (lambda: locks.mutex(2, 1.0, 1.0, -1.0), "wake is -1"),
+        (lambda: locks.counting_readers(2, 1.0, 1.0, 0.0, 1.0), "update is 0"),
+        (lambda: locks.counting_readers(2, 1.0, 1.0, 1.0, 0.1, nodes=2), "h_remote is 0"),
+        (lambda: locks.counting_readers(10**9, 1.0, 1.0, 1.0, 0.1), "at most 100,000"),
         (lambda: locks.solve(np.ones(9), 10, 1.0), "or a row for each number up to 10"),
         (lambda: locks.solve([1.0, np.inf], 2, 1.0), "grant is inf"),
         (
