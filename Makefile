@@ -23,7 +23,7 @@ AXE := axe-core@4.14.1
 # Go builds actionlint from source; the pip package of this name would download a binary.
 ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 
-.PHONY: help report test lab lint lint-workflows anywhere oldest newest lock wheel test-ui sheet fuzz bench batch coverage adequacy systems forecast limits change locks memory mutations tools whole simulate attack faults networks picture clean
+.PHONY: help report test lab lint lint-workflows anywhere oldest newest lock wheel test-ui sheet fuzz bench batch coverage adequacy systems forecast limits change locks lockprogram memory mutations tools whole simulate attack faults networks picture clean
 
 help:  ## print this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 24
@@ -94,6 +94,9 @@ memory: $(VENV)/test  ## predict memory under load from three figures, machines 
 
 locks: $(VENV)/test  ## hold locks on more nodes against measurements, programs left out (15 minutes)
 	@OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/locks.py
+
+lockprogram: $(VENV)/test  ## predict two threads at four real locks from one, and measure them (a minute)
+	@OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/lockprogram.py
 
 limits: $(VENV)/test  ## hold what limits and changes are told to be against the truth (10 minutes)
 	@OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/limits.py --seed $(SEED) --jobs $(JOBS)

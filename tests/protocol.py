@@ -408,3 +408,87 @@ def counted(think, hold, n, h=0.0, m=1, slowed=1.0, uses=40_000, seed=0):
             wait += now + h - queues[lock][0][1]
             take(lock, now + h)
     return acquisitions, contentions, wait, held, now
+
+
+def mutex(N, Z, S, wake, patience, runs=10, uses=6000):
+    """Who finds the lock held spins for `patience` and then sleeps. A release leaves the lock to a
+    thread that spins, if there is one; else it is free, and the thread that has slept longest is
+    woken. That thread runs `wake` later; if somebody took the lock meanwhile, it spins again.
+    """
+    samples = []
+    for seed in range(runs):
+        rng = random.Random(seed)
+        events = [(rng.expovariate(1 / Z), i, "come") for i in range(N)]
+        heapq.heapify(events)
+        spinning, asleep, held, done, start, waking = {}, [], False, 0, 0.0, False
+        while done < uses + uses // 10:
+            now, thread, what = heapq.heappop(events)
+            if what == "sleep":
+                if spinning.get(thread) == now:
+                    del spinning[thread]
+                    asleep.append(thread)
+                continue
+            if what == "leave":
+                held, done = False, done + 1
+                start = now if done == uses // 10 else start
+                heapq.heappush(events, (now + rng.expovariate(1 / Z), thread, "come"))
+                if spinning:
+                    thread = min(spinning, key=spinning.get)
+                    del spinning[thread]
+                else:
+                    if asleep and not waking:
+                        heapq.heappush(events, (now + wake, asleep.pop(0), "woken"))
+                        waking = True
+                    continue
+            elif held:
+                waking = waking and what != "woken"
+                spinning[thread] = now + patience
+                heapq.heappush(events, (now + patience, thread, "sleep"))
+                continue
+            waking = waking and what != "woken"
+            held = True
+            heapq.heappush(events, (now + rng.expovariate(1 / S), thread, "leave"))
+        samples.append(uses / (now - start))
+    return mean(samples), half_width(samples)
+
+
+def counting(N, Z, S, update, local, remote=0.0, nodes=1, runs=10, uses=4000):
+    """Readers that hold a lock together, and that add to one counter when they come and go.
+
+    The counter's line goes to who asks first, one after another; an addition takes `update` and, if
+    another thread had the line, `local` or `remote` more. Reads per second.
+    """
+    samples = []
+    for seed in range(runs):
+        rng = random.Random(seed)
+        events = [(rng.expovariate(1 / Z), i, True) for i in range(N)]
+        heapq.heapify(events)
+        free, last, done, start = 0.0, 0, 0, 0.0
+        while done < uses + uses // 10:
+            now, thread, comes = heapq.heappop(events)
+            far = local if thread % nodes == last % nodes else remote
+            free = max(now, free) + update + (far if thread != last else 0.0)
+            last = thread
+            heapq.heappush(
+                events, (free + rng.expovariate(1 / (S if comes else Z)), thread, not comes)
+            )
+            done += not comes
+            start = free if done == uses // 10 and not comes else start
+        samples.append(uses / (free - start))
+    return mean(samples), half_width(samples)
+
+
+def waits(N, Z, S, c=1, uses=40_000, seed=0):
+    """How long each use waits for one of c servers, first come, first served."""
+    rng = random.Random(seed)
+    events = [(rng.expovariate(1 / Z), i) for i in range(N)]
+    heapq.heapify(events)
+    free, found = [0.0] * c, []
+    while len(found) < uses:
+        now, thread = heapq.heappop(events)
+        start = max(now, heapq.heappop(free))
+        found.append(start - now)
+        leave = start + rng.expovariate(1 / S)
+        heapq.heappush(free, leave)
+        heapq.heappush(events, (leave + rng.expovariate(1 / Z), thread))
+    return found[uses // 10 :]

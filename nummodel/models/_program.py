@@ -105,11 +105,8 @@ class Program:
         slower = 1 + np.maximum(at["memory"], 0) * (1 - 1 / nodes)
         hold, Z = S * np.exp(level) * slower, (N_sat - 1) * S * slower
 
-        cross = self.crossing(nodes)
-
-        def grant(n):
-            return hold + waiter * (n - 1) + far * cross[n - 1]
-
+        waiters = np.arange(self.N * nodes)[:, None, None]
+        grant = hold + waiter * waiters + far * self.crossing(nodes)
         return np.log(locks.solve(grant, self.N * nodes, Z).X)
 
     def distance(self, nodes: int) -> float:

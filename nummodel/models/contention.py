@@ -100,6 +100,20 @@ def found_held(n, S, Z, h=0.0, m=1):
     return _closed(n, S, m * Z + (m - 1) * S, h)[0]
 
 
+@station
+def contended_wait(n, S, Z):
+    """Mean wait of the uses that find the lock held: total wait over contentions of lock_stat.
+
+    Exact for exponential times and hand-overs that take no time; 0 for one thread, which never
+    waits.
+
+    >>> contended_wait(n=[1, 2, 64], S=1.0, Z=16.0).round(2)
+    array([ 0.,  1., 47.])
+    """
+    p, _, wait = _closed(n, S, Z, 0.0)
+    return np.where(n > 1, wait / np.where(p > 0, p, 1.0), 0.0)
+
+
 @np.errstate(invalid="ignore")
 def _closed(n, S, Z, h):
     """Of n threads at one lock: share of contended uses, share of the time in which the lock is

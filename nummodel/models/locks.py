@@ -25,81 +25,25 @@ half-widths about 1 %) show these errors of X:
 | test-and-set | -1 % to +5 % | largest near N_sat; to +10 % where nodes are answered in turn |
 | cohort | -1 % to +2 % | eight nodes |
 | readers and writers who think | -1 % to +6 % | |
+| mutex: waiters spin, then sleep | -5 % to +8 % | largest where waiters of a full lock spin long |
+| readers who count | -5 % to +3 % | to +8 % where all of the time is counting |
 | sleeping, a woken thread takes a processor | -3 % to +3 % | exact without a switch |
 | sleeping, a woken thread waits for one | -3 % to +16 % | largest where N is above c |
 """
 
-from collections.abc import Callable
-from math import isqrt, prod
-from typing import Any, NamedTuple
+from math import isqrt
 
 import numpy as np
 
-from nummodel.arguments import (
-    LARGEST,
-    aligned,
-    checked,
-    count,
-    feasible,
-    ordered,
-    station,
-    valid,
-    within,
-)
+from nummodel.arguments import LARGEST, checked, feasible, ordered, station, valid, within
 from nummodel.formula import formula
+from nummodel.models._chain import NEVER, SHORTEST, THREADS, Contended, solve
+from nummodel.models._shards import fewest_shards as fewest_shards
+from nummodel.models._shards import sharded_grant as sharded_grant
 from nummodel.models.queueing import while_stable
 
-#: Seconds per completion with n present, an array of any shape; n is a whole number.
-Grant = Callable[[int], Any]
-
-#: Shortest grant [s]: reciprocals stay within the range of floats.
-SHORTEST = 1e-150
-#: Most threads of one system, one step for each; most figures of a grid of systems; and most
-#: products for the shards of a grid. Each takes a second or two.
-THREADS, FIGURES, PRODUCTS = 20_000, 10**8, 10**9
-
-
-class Contended(NamedTuple):
-    """`X` uses per second, `Q` threads at the lock on average (holder included), `share` = Q/N."""
-
-    X: Any
-    Q: Any
-    share: Any
-
-
-@checked
-def solve(grant: Grant, N, Z, c=np.inf) -> Contended:
-    """N threads that think for Z and then use a lock, which takes `grant(n)` with n present.
-
-    Exact for exponential times and a grant that depends on n only: the birth and death process of
-    the machine repairman (see `queueing`). One thread never waits; with many, X is 1/grant(N).
-
-    >>> solve(lambda n: 1.0, N=[1, 16, 10**3], Z=15.0).X.round(4)
-    array([0.0625, 0.8554, 1.    ])
-
-    With `c` processors, a thread that waits gives its processor away, as at a lock that blocks: at
-    most c threads think or hold at a time. A thread that spins keeps it: then N is min(N, c).
-    """
-    N, Z, c = np.broadcast_arrays(N, Z, c)
-    most = int(N.max(initial=0))
-    systems = prod(aligned({"grant": _seconds(grant, 1), "N": N})) if most else 1
-    feasible("N", most, min(THREADS, FIGURES // max(systems, 1)), "one step for each thread")
-    # If at most n could be present: the probability `last` of n, the rate X of grants, the mean Q.
-    last: Any = 1.0
-    X: Any = 0.0
-    Q: Any = 0.0
-    with np.errstate(all="ignore"):
-        for n in range(1, most + 1):
-            t = _seconds(grant, n)
-            entering = last * np.maximum(np.minimum(N - n + 1, c - (n > 1)), 0)
-            fewer = np.where(entering > 0, Z / (entering * t + Z), 1.0)
-            rate = np.where(entering > 0, entering / (entering * t + Z), 0.0)
-            last = rate * t
-            X = X * fewer + rate
-            Q = Q * fewer + last * n
-        X, Q, N = np.broadcast_arrays(X, Q, N)
-        share = np.where(N > 0, Q / N, 0.0)
-    return Contended(*(v.copy() if v.ndim else float(v) for v in (X, Q, share)))
+#: Most states of all systems with a mutex, which take some tenths of a second.
+STATES = 10**6
 
 
 @formula("N_sat", valid)
@@ -191,61 +135,6 @@ def _further(h, h_remote, nodes):
 # --- other ways out ---------------------------------------------------------------------------
 
 
-@np.errstate(all="ignore")
-@checked
-def sharded_grant(grant: Grant, m, N: int) -> Grant:
-    """One lock split into `m` shards, each use going to any of them alike: the grant of all shards.
-
-    Exact for up to N threads: m stations in product form with n threads among them. `m` may be an
-    array beside the arrays of `grant`.
-
-    >>> shards = sharded_grant(lambda n: 1.0, m=[1, 2, 1000], N=80)
-    >>> solve(shards, N=80, Z=9.0).share.round(2)
-    array([0.89, 0.78, 0.1 ])
-
-    One thread alone never waits: shards(1) is grant(1), whatever m.
-    """
-    N, m = count("N", N, most=THREADS), m.astype(int)
-    bits = int(m.max(initial=1)).bit_length()
-    work = bits * max(prod(aligned({"grant": _seconds(grant, 1), "m": m})), 1)
-    feasible("N", N, isqrt(PRODUCTS // work), f"N x N products, {work:,} times")
-    t = np.stack(np.broadcast_arrays(m, *(_seconds(grant, n) for n in range(1, N + 1)))[1:])
-    x = 1 / (t.max(axis=0) * (1 + (m - 1) / N))  # a scale at which few terms are far from 1
-    power = np.concatenate([np.ones((1, *t.shape[1:])), np.cumprod(t * x, axis=0)])
-    G = np.zeros_like(power)
-    G[0] = 1.0
-    for bit in range(bits):
-        if bit:
-            power = _convolved(power, power)
-        G = np.where(m >> bit & 1, _convolved(G, power), G)
-    if not (np.isfinite(G) & (G > 0)).all():
-        raise ArithmeticError(f"N is {N} and m up to {m.max()}: beyond what floats can hold")
-    # Each of the m is chosen with 1/m: as demands, all of the terms times m^-n.
-    times = G[1:] / G[:-1] / x / m
-    return lambda n: times[count("n", n, most=N) - 1]
-
-
-@np.errstate(all="ignore")
-@checked
-def fewest_shards(grant: Grant, N: int, Z, share):
-    """Smallest number of shards, up to N, with no more than `share` of the threads at the locks.
-
-    >>> fewest_shards(lambda n: 1.0, N=80, Z=9.0, share=[0.5, 0.2, 0.1])
-    array([ 5., 13., inf])
-    """
-    N = count("N", N, most=THREADS)
-    systems = aligned({"grant": _seconds(grant, 1), "Z": Z, "share": share})
-    fewest, tried = np.full(systems, np.inf), 0
-    while tried < N and np.isinf(fewest).any():
-        m = np.arange(tried + 1, min(2 * tried + 16, N) + 1)
-        several = sharded_grant(grant, m.reshape(-1, *(1,) * len(systems)), N)
-        enough = np.broadcast_to(solve(several, N, Z).share <= share, (len(m), *systems))
-        newly = np.isinf(fewest) & enough.any(axis=0)
-        fewest = np.where(newly, m[enough.argmax(axis=0)], fewest)
-        tried = m[-1]
-    return fewest if fewest.ndim else float(fewest)
-
-
 @station
 def shared_grant(n, S, w):
     """Reader-writer lock, first come first served, with a share `w` of exclusive use.
@@ -274,6 +163,84 @@ def shared_grant(n, S, w):
 
     series = series + np.where((n > 64) & (w > 0) & (w < 1), from_on(64.0) - from_on(n), 0.0)
     return S * (w * (1 + series) + q**n / n)
+
+
+@checked
+def counting_readers(N, Z, S, update, h, h_remote=0.0, nodes=1) -> Contended:
+    """Readers who hold a lock together, and who add to its counter when they come and when they go.
+
+    The counter is one cache line, which one thread at a time can write. An addition takes `update`,
+    and `h` or `h_remote` more if another thread had the line: so with several readers each read
+    takes two hand-overs, and short reads get fewer with more readers. `Q` counts the threads that
+    are at the counter. Between two additions pass Z or S, as if each of them were the mean of both.
+
+    >>> counting_readers(N=[1, 4, 64], Z=1.0, S=0.1, update=0.1, h=0.3).X.round(2)
+    array([0.77, 1.22, 1.25])
+
+    On four nodes the line comes from farther away, and one reader does more than four:
+
+    >>> counting_readers([1, 4, 64], 1.0, 0.1, 0.1, 0.3, h_remote=1.0, nodes=4).X.round(2)
+    array([0.77, 0.54, 0.54])
+    """
+    within("update", update, SHORTEST)
+    others = h + _further(h, h_remote, nodes) * (1 - 1 / nodes)
+    most = max(int(N.max(initial=1)), 1)
+    feasible("N", most, THREADS, "one step for each thread")
+    ndim = max(N.ndim, update.ndim, others.ndim)
+    n = np.arange(1, most + 1).reshape(-1, *(1,) * ndim)
+    # A thread that finds nobody at the counter may be the one that had the line.
+    moved = np.where(n > 1, 1.0, 1 - 1 / np.maximum(N, 1))
+    additions = solve(update + others * moved, N, (Z + S) / 2)
+    return additions._replace(X=additions.X / 2)
+
+
+@np.errstate(all="ignore")
+@checked
+def mutex(N, Z, S, wake, patience=0.0) -> Contended:
+    """A lock whose waiters spin for `patience` and then sleep, as most mutexes of today.
+
+    A thread that releases the lock leaves it to one that spins, if there is one. If not, the lock
+    is free, and a sleeping thread is woken, which runs `wake` later. If another thread has taken
+    the lock by then, the woken thread spins again. So sleeping threads cost little as long as
+    others come soon; if few come, the lock is free while a thread wakes. Each thread has a
+    processor.
+
+    >>> mutex(N=8, Z=10.0, S=1.0, wake=5.0, patience=[0.0, 2.0, 50.0]).X.round(2)
+    array([0.37, 0.59, 0.66])
+
+    Threads fall asleep and wake more rarely than others come and go, so that for each number of
+    sleeping threads the others are a closed system of their own. A waiter loses patience at a
+    constant rate, in as many cases as with a constant patience and one hold to wait for.
+    """
+    within("S", S, SHORTEST)
+    N, Z, S, wake, patience = np.broadcast_arrays(N, Z, S, wake, patience)
+    most = int(N.max(initial=1))
+    feasible("N", most, isqrt(STATES // max(N.size, 1)), "N x N states")
+    k = np.arange(1, most + 1).reshape(-1, *(1,) * N.ndim)  # at the lock, and awake
+    asleep = np.arange(most).reshape(-1, *(1,) * (N.ndim + 1))
+    patience = S * np.expm1(np.maximum(patience / S, 1e-9))
+    woken = (asleep > 0) * (k == 1) / np.maximum(wake, NEVER)
+    comes = np.maximum(N - asleep - k + 1, 0) / np.maximum(Z, NEVER) + woken
+    goes = 1 / S + (k - 1) / patience
+    free, p = _shares(comes / goes, axis=1)
+    to_sleep = (p * (k - 1)).sum(1) / patience
+    awaken = np.maximum(free[1:] / np.maximum(wake, NEVER), NEVER)
+    none, several = _shares(to_sleep[:-1] / awaken, axis=0)
+    X = (none * (1 - free[0]) + (several * (1 - free[1:])).sum(0)) / S
+    Q = np.maximum(N - X * Z, 0.0)  # the others think
+    share = np.where(N > 0, Q / N, 0.0)
+    return Contended(*(v if v.ndim else float(v) for v in (X, Q, share)))
+
+
+def _shares(ratios, axis):
+    """Of the time in the first state of a chain, and in each further one, from the ratios of the
+    rates to it and back.
+    """
+    weights = np.cumsum(np.log(np.minimum(ratios, 1 / NEVER)), axis=axis)
+    largest = np.maximum(weights.max(axis=axis, keepdims=True, initial=0.0), 0.0)
+    first, further = np.exp(-largest), np.exp(weights - largest)
+    total = first + further.sum(axis=axis, keepdims=True)
+    return np.squeeze(first / total, axis), further / total
 
 
 @checked
@@ -322,7 +289,7 @@ def switch_break_even(N, c, Z, S):
     """
     from scipy.optimize.elementwise import find_root
 
-    feasible("N", N.max(initial=0), THREADS / 20, "a system of N is solved many times")
+    feasible("N", N.max(initial=0), 1000, "a system of N is solved many times")
     within("N", N, 1)
     within("S", S, 1 / LARGEST)
     N, c, Z, S = np.broadcast_arrays(N, c, Z, S)
@@ -334,18 +301,3 @@ def switch_break_even(N, c, Z, S):
     with np.errstate(all="ignore"):
         unit = find_root(gain, (0.0, 1.0), args=(N, c, Z, S, spinning), tolerances={"xatol": 1e-15})
         return np.where(unit.success & (N > c), unit.x / spinning, 0.0)[()]
-
-
-def _seconds(grant: Grant, n: int) -> np.ndarray:
-    """The grant with n present, checked."""
-    if not callable(grant):
-        raise ValueError(f"grant is {grant!r}, expected a function of the number present")
-    return within(f"grant({n})", grant(n), SHORTEST, 1 / SHORTEST)
-
-
-def _convolved(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """The product of two series, as far as they go, along the first axis."""
-    y = np.zeros(np.broadcast_shapes(a.shape, b.shape))
-    for k in range(len(a)):
-        y[k:] += a[k] * b[: len(b) - k]
-    return y

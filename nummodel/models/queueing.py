@@ -21,6 +21,8 @@ from nummodel.models import _erlang
 
 #: Most threads of M/M/c//N, one step for each, and most figures of a grid: some seconds of work.
 THREADS, FIGURES = 100_000, 10**8
+#: Most terms of the shares of a closed system whose percentile is searched for.
+STATES = 20_000
 
 
 def while_stable(rho, value):
@@ -232,6 +234,44 @@ def repairman_waiting(N, S, c, Z):
 def repairman_response(N, S, c, Z):
     """M/M/c//N: mean response time, thinking not included."""
     return S + repairman_waiting(N, S, c, Z)
+
+
+@station
+def repairman_waiting_percentile(N, S, c, Z, p):
+    """M/M/c//N: the wait that a share `p` does not exceed, first come, first served.
+
+    A thread finds what the N - 1 others make of the system, and waits until all but c - 1 of those
+    whom it finds are gone.
+
+    >>> repairman_waiting_percentile(N=[1, 8, 64], S=1.0, c=1, Z=16.0, p=0.95).round(2)
+    array([ 0.  ,  3.05, 60.6 ])
+    """
+    from scipy.optimize.elementwise import find_root
+    from scipy.special import gammaincc, gammainccinv
+
+    N, S, c, Z, p = np.broadcast_arrays(N, S, c, Z, p)
+    most = int(N.max(initial=1))
+    feasible("N", most, STATES // max(N.size, 1), "a root search with one term for each thread")
+    found = np.arange(1, max(most, 2)).reshape(-1, *(1,) * N.ndim)
+    coming = np.maximum(N - found, 0) * S / (np.minimum(found, c) * np.maximum(Z, 1e-300))
+    weights = np.cumsum(np.log(coming), axis=0)
+    largest = np.maximum(weights.max(axis=0), 0.0)
+    shares = np.exp(weights - largest)
+    shares = shares / (np.exp(-largest) + shares.sum(0))
+    ahead = np.maximum(found - c + 1, 0)  # who has to leave before
+
+    def excess(x, p, *columns):
+        ahead, shares = np.split(np.array(columns), 2)
+        late = np.where(ahead > 0, gammaincc(np.maximum(ahead, 1), x), 0.0)
+        return (shares * late).sum(0) - (1 - p)
+
+    some = (shares * (ahead > 0)).sum(0) > 1 - p
+    # At most the wait behind all others, and a little more, so that rounding cannot hide the root.
+    end = 1.001 * gammainccinv(np.maximum(N - c, 1), np.maximum(1 - p, 1e-300))
+    columns = [*np.broadcast_to(ahead, shares.shape), *shares]
+    root = find_root(excess, (0.0 * end, end), args=(p, *columns))
+    wait = np.where(some, root.x * S / c, 0.0)
+    return np.where(some & (p == 1), np.inf, wait)
 
 
 def _waiting_percentile(C, mean, p):

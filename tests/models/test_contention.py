@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nummodel.models import contention, networks
+from nummodel.models import contention, networks, queueing
 from nummodel.models.contention import Line, after, found_held
 
 HOLDS = {
@@ -58,8 +58,11 @@ def inside(value, ends, slack=0.0):
 )  # fmt: skip
 def test_found_held_is_what_is_counted(n, Z, h, m, off):
     """Hand-overs take a constant time here; with several locks, waits elsewhere are left out."""
-    A, C, *_ = protocol.counted(even(Z), HOLDS["exponential"], n, h, m)
+    A, C, wait, *_ = protocol.counted(even(Z), HOLDS["exponential"], n, h, m)
     assert found_held(n, 1.0, Z, h, m) == pytest.approx(C / A, rel=off + 4 / C**0.5)
+    if m == 1 and h == 0:
+        waited = contention.contended_wait(n, 1.0, Z)
+        assert waited == pytest.approx(wait / C, rel=off + 6 / C**0.5)
 
 
 @pytest.mark.parametrize(
@@ -69,6 +72,14 @@ def test_found_held_is_the_utilisation_that_the_others_make(n, Z):
     """Of a closed network with n - 1 customers, by the arrival theorem."""
     others = networks.solve([networks.queue(1.0)], n - 1, Z)
     assert found_held(n, 1.0, Z) == pytest.approx(others.rho[0], rel=1e-9)
+
+
+@pytest.mark.parametrize("n, Z", [(2, 7.0), (5, 3.0), (40, 10.0)])
+def test_the_mean_wait_of_contended_uses_is_that_of_the_machine_repairman(n, Z):
+    wait = queueing.repairman_waiting(n, 1.0, 1, Z)
+    contended = contention.contended_wait(n, 1.0, Z)
+    assert contended * found_held(n, 1.0, Z) == pytest.approx(wait, rel=1e-9)
+    assert contention.contended_wait(1, 1.0, Z) == 0
 
 
 @pytest.mark.parametrize(

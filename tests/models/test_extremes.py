@@ -59,7 +59,7 @@ def _public():
     found = {}
     for room in ROOMS:
         for name, f in vars(room).items():
-            here = isfunction(f) and f.__module__ == room.__name__
+            here = isfunction(f) and f.__module__.startswith("nummodel.models.")
             if not name.startswith("_") and (here or isinstance(f, Formula)):
                 found.setdefault(id(f), (f"{room.__name__.rpartition('.')[2]}.{name}", f))
     return dict(found.values()) | {"numa.Topology.latency": latency}

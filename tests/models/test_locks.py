@@ -4,6 +4,10 @@
 are exact agree within the half-width of its mean (99 %); of the others the published errors hold.
 """
 
+from fractions import Fraction
+from itertools import product
+from math import prod
+
 import mpmath as mp
 import numpy as np
 import protocol
@@ -114,6 +118,30 @@ def test_sleepers(N, c, switch, at_once, error):
         agrees(model, simulated, -0.03, error)
 
 
+@pytest.mark.parametrize(
+    "N, Z, wake, patience",
+    [(2, 1.0, 5.0, 0.0), (2, 1.0, 5.0, 2.0), (4, 5.0, 3.0, 0.0), (8, 10.0, 5.0, 2.0),
+     (8, 20.0, 0.5, 1.0), (16, 10.0, 5.0, 2.0), (16, 40.0, 20.0, 1.0), (16, 40.0, 5.0, 5.0),
+     (32, 10.0, 20.0, 0.0), (64, 20.0, 5.0, 10.0)],
+)  # fmt: skip
+def test_mutex(N, Z, wake, patience):
+    """In the model, patience and waking take exponential times, in the protocol constant ones."""
+    model = locks.mutex(N, Z, 1.0, wake, patience).X
+    agrees(model, protocol.mutex(N, Z, 1.0, wake, patience, uses=8000), -0.05, 0.08)
+
+
+@pytest.mark.parametrize(
+    "N, Z, S, nodes, error",
+    [(1, 1.0, 1.0, 1, 0.0), (4, 1.0, 1.0, 1, 0.03), (8, 10.0, 1.0, 1, 0.03),
+     (16, 40.0, 1.0, 4, 0.03), (32, 1.0, 1.0, 4, 0.03), (4, 10.0, 0.1, 2, 0.03),
+     (2, 0.1, 0.1, 1, 0.08)],
+)  # fmt: skip
+def test_readers_who_count(N, Z, S, nodes, error):
+    model = locks.counting_readers(N, Z, S, 0.1, 0.4, 1.0, nodes).X
+    simulated = protocol.counting(N, Z, S, 0.1, 0.4, 1.0, nodes)
+    agrees(model, simulated, -0.05 * (N > 1), error)
+
+
 @pytest.mark.parametrize("N", [2, 8, 40])
 def test_delegation(N):
     """One line for the request holds the server up, one for the answer its client."""
@@ -142,18 +170,101 @@ def test_shards_are_the_network_of_load_dependent_stations(m, g):
         assert locks.solve(grant, N, 9.1).X == pytest.approx(exact, rel=1e-12)
 
 
-def test_a_growing_grant_against_60_digits():
-    """Weights N!/(N-n)! prod(t)/Z^n of n at the lock, summed at 60 digits."""
-    N, Z, g = 200, 300.0, 0.03
-    with mp.workdps(60):
-        weights = [mp.mpf(1)]
-        for n in range(1, N + 1):
-            weights.append(weights[-1] * (N - n + 1) / mp.mpf(Z) * (1 + mp.mpf(g) * (n - 1)))
-        Q = mp.fsum(n * p for n, p in enumerate(weights)) / mp.fsum(weights)
-        X = (N - Q) / Z
-    system = locks.solve(lambda n: 1 + g * (n - 1), N, Z)
-    assert system.X == pytest.approx(float(X), rel=1e-12)
-    assert system.Q == pytest.approx(float(Q), rel=1e-12)
+def exact_chain(t, N, Z, c=None):
+    """X and Q in fractions or at many digits: the weight of n at the lock is the product of its
+    arrivals, times its grants, over Z."""
+    weight = [t[0] * 0 + 1]
+    for n in range(1, N + 1):
+        room = N - n + 1 if c is None else min(N - n + 1, c - (n > 1))
+        weight.append(weight[-1] * room * t[n - 1] / Z)
+    total = sum(weight)
+    X = sum(w / s for w, s in zip(weight[1:], t, strict=False)) / total
+    return float(X), float(sum(n * w for n, w in enumerate(weight)) / total)
+
+
+def exact_shards(t, m):
+    """The grant of m locks alike: products of the ways in which n threads can be at them."""
+    G = [Fraction(1)] + [Fraction(0)] * len(t)
+    one = [prod(t[:n], start=Fraction(1)) for n in range(len(G))]
+    for _ in range(m):
+        G = [sum(one[k] * G[n - k] for k in range(n + 1)) for n in range(len(G))]
+    return [G[n] / G[n - 1] / m for n in range(1, len(G))]
+
+
+H, FAR, WAIT, W, Q = Fraction(1, 8), Fraction(1, 2), Fraction(1, 16), Fraction(1, 32), 4
+BATCH = 16
+HANDED = {"h": float(H), "h_remote": float(FAR), "nodes": Q}
+#: Grants of a hold time of 1 that floats hold exactly, in fractions and as the package has them.
+GRANTS = {
+    "queue": (
+        lambda n: 1 + H + (FAR - H) * (1 - Fraction(1, Q)),
+        lambda n: locks.queue_grant(n, 1.0, **HANDED),
+    ),
+    "ticket": (
+        lambda n: 1 + H + (FAR - H) * (1 - Fraction(1, Q)) + WAIT * (n - 1),
+        lambda n: locks.ticket_grant(n, 1.0, **HANDED, h_waiter=float(WAIT)),
+    ),
+    "tas": (  # a node for every node with one of n threads, or none if all are on the line's
+        lambda n: 1 + H + WAIT * (n - 1) + (FAR - H) * (
+            Q * (1 - Fraction(Q - 1, Q) ** n) - Fraction(1, Q) ** n
+        ),
+        lambda n: locks.tas_grant(n, 1.0, **HANDED, h_waiter=float(WAIT)),
+    ),
+    "cohort": (  # all waiters elsewhere, or else some: once a batch
+        lambda n: 1 + H + (FAR - H) * (
+            (a := Fraction(Q - 1, Q) ** (k := max(n - 1, 1)))
+            + (1 - a - Fraction(1, Q) ** k) / BATCH
+        ),
+        lambda n: locks.cohort_grant(n, 1.0, **HANDED, batch=BATCH),
+    ),
+    "shared": (
+        lambda n: W * (1 + sum((1 - W) ** j / j for j in range(1, n))) + (1 - W) ** n / n,
+        lambda n: locks.shared_grant(n, 1.0, float(W)),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", GRANTS)
+def test_every_lock_against_its_exact_chain(name):
+    """In fractions, without any rounding: idle, at its knee and full, with and without processors
+    that are given away, and split into five."""
+    exact, ours = GRANTS[name]
+    N, n = 40, np.arange(1, 41)
+    t = [exact(k) for k in range(1, N + 1)]
+    assert ours(n) == pytest.approx([float(v) for v in t], rel=1e-13)
+    split = exact_shards(t, 5)
+    for Z, c in product((1, 64, 1024), (None, 8)):
+        limit = {} if c is None else {"c": c}
+        for table, grant in ((t, ours), (split, locks.sharded_grant(ours, 5, N))):
+            system = locks.solve(grant, N, float(Z), **limit)
+            expected = exact_chain(table, N, Fraction(Z), c)
+            assert (system.X, system.Q) == pytest.approx(expected, rel=1e-12)
+        assert locks.solve(ours(n), N, float(Z), **limit).X == pytest.approx(
+            locks.solve(ours, N, float(Z), **limit).X, rel=1e-14
+        )
+
+
+@pytest.mark.parametrize("Z, growth", [(1e5, 0.0), (3e5, 1e-5), (1e7, 1e-3)])
+def test_a_hundred_thousand_threads_at_forty_digits(Z, growth):
+    N = 100_000
+    t = 1 + growth * np.arange(N)
+    with mp.workdps(40):
+        expected = exact_chain([mp.mpf(v) for v in t.tolist()], N, mp.mpf(Z))
+    for grant in (t, lambda n: 1 + growth * (n - 1)):
+        system = locks.solve(grant, N, Z)
+        assert (system.X, system.Q) == pytest.approx(expected, rel=4e-12)
+
+
+def test_an_array_is_a_grid_as_well():
+    """One system for each number of threads, think time and hand-over, without a loop."""
+    n, h = np.arange(1, 301).reshape(-1, 1, 1, 1), np.array([0.0, 0.1, 0.4])
+    N, Z = np.array([1, 30, 300])[:, None, None], np.array([5.0, 80.0])[:, None]
+    grid = locks.solve(locks.ticket_grant(n, 1.0, h, h_waiter=0.01), N, Z)
+    assert grid.X.shape == (3, 2, 3)
+    for i, j, k in np.ndindex(grid.X.shape):
+        alone = locks.ticket_grant(n.ravel(), 1.0, h[k], h_waiter=0.01)
+        alone = locks.solve(alone, int(N[i, 0, 0]), float(Z[j, 0]))
+        assert (grid.X[i, j, k], grid.Q[i, j, k]) == pytest.approx(alone[:2], rel=1e-12)
 
 
 @pytest.mark.parametrize("n, w", [(1, 0.3), (2, 0.3), (6, 0.01), (30, 0.5)])
@@ -232,6 +343,48 @@ def test_preempted_is_pollaczek_khinchine_when_nobody_is_away():
     never = locks.preempted_waiting(**given, on=1.0, away=0.0, cv2_v=1.0)
     assert never == pytest.approx(queueing.mg1_waiting(**given))
     assert locks.preempted_waiting(**given, on=1.0, away=1.0, cv2_v=1.0) == np.inf
+
+
+def test_a_mutex_whose_waiters_never_sleep_or_wake_at_once_is_a_queue():
+    N, Z = np.array([1, 2, 8, 40]), np.array([[0.0], [1.0], [20.0]])
+    queue = locks.solve(lambda n: 1.0, N, Z)
+    for wake, patience in ((5.0, 1e3), (0.0, 0.0), (0.0, 3.0)):
+        system = locks.mutex(N, Z, 1.0, wake, patience)
+        assert system.X == pytest.approx(queue.X, rel=1e-3)
+        assert system.Q == pytest.approx(queue.Q, rel=1e-2, abs=1e-9)
+
+
+def test_sleepers_cost_throughput_and_patience_gives_it_back():
+    X = locks.mutex(8, 10.0, 1.0, [0.0, 1.0, 5.0, 50.0], [[0.0], [1.0], [5.0]]).X
+    assert (np.diff(X, axis=1) < 0).all() and (np.diff(X[:, 1:], axis=0) > 0).all()
+    # Of two threads, if the woken one never comes, the other one goes on by itself.
+    assert locks.mutex(2, 1.0, 1.0, 1e9).X == pytest.approx(0.5)
+
+
+def test_a_mutex_of_two_threads_against_its_markov_chain():
+    """Both think; one holds; one holds and one sleeps; one is being woken, and the other thinks."""
+    Z, S, wake = 3.0, 1.0, 4.0
+    Q = np.zeros((4, 4))
+    Q[0, 1], Q[1, 0], Q[1, 2] = 2 / Z, 1 / S, 1 / Z
+    Q[2, 3], Q[3, 2], Q[3, 1] = 1 / S, 1 / Z, 1 / wake
+    np.fill_diagonal(Q, -Q.sum(1))
+    p = np.linalg.lstsq(np.vstack([Q.T, np.ones(4)]), [0, 0, 0, 0, 1.0], rcond=None)[0]
+    exact = p[1] + p[2]  # the thread that is being woken keeps trying at the same rate
+    assert locks.mutex(2, Z, S, wake).X == pytest.approx(exact, rel=0.05)
+
+
+def test_counting_readers_at_their_ends():
+    """One reader never moves the line; many make each read take two hand-overs; and a counter that
+    costs nothing lets all go on."""
+    given = {"Z": 2.0, "S": 1.0, "update": 0.05, "h": 0.4}
+    assert locks.counting_readers(1, **given).X == pytest.approx(1 / 3.1)
+    assert locks.counting_readers(1000, **given).X == pytest.approx(1 / 0.9, rel=1e-3)
+    free = given | {"update": 1e-9, "h": 0.0}
+    assert locks.counting_readers(7, **free).X == pytest.approx(7 / 3, rel=1e-6)
+    grid = locks.counting_readers([[1], [4]], **given | {"h": [0.1, 0.4, 0.8]})
+    for i, j in np.ndindex(2, 3):
+        alone = locks.counting_readers((1, 4)[i], **given | {"h": (0.1, 0.4, 0.8)[j]})
+        assert (grid.X[i, j], grid.Q[i, j]) == pytest.approx(alone[:2])
 
 
 def test_break_even():
@@ -340,6 +493,22 @@ def test_edges():
         (lambda: locks.solve(lambda n: 1.0, 2, -1.0), "Z is -1.0"),
         (lambda: locks.solve(lambda n: 1.0, 2, 1.0, c=0), "c is 0"),
         (lambda: locks.solve(lambda n: 1.0, 10**9, 1.0), "N is 1,000,000,000, expected at"),
+        (
+            lambda: locks.solve(lambda n: 1.0, 100_001, 1.0),
+            "N is 100,001, expected at most 100,000",
+        ),
+        (
+            lambda: locks.solve(lambda n: 1.0, 10**5, np.ones(2000)),
+            "N is 100,000, expected at most 5",
+        ),
+        (lambda: locks.mutex(2000, 1.0, 1.0, 1.0), "N is 2,000, expected at most 1,000"),
+        (lambda: locks.mutex(2, 1.0, 0.0, 1.0), "S is 0"),
+        (lambda: locks.mutex(2, 1.0, 1.0, -1.0), "wake is -1"),
+        (lambda: locks.counting_readers(2, 1.0, 1.0, 0.0, 1.0), "update is 0"),
+        (lambda: locks.counting_readers(2, 1.0, 1.0, 1.0, 0.1, nodes=2), "h_remote is 0"),
+        (lambda: locks.counting_readers(10**9, 1.0, 1.0, 1.0, 0.1), "at most 100,000"),
+        (lambda: locks.solve(np.ones(9), 10, 1.0), "or a row for each number up to 10"),
+        (lambda: locks.solve([1.0, np.inf], 2, 1.0), "grant is inf"),
         (
             lambda: locks.solve(lambda n: np.ones(10**5), 2000, 1.0),
             "N is 2,000, expected at most 1",

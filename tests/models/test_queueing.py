@@ -5,6 +5,7 @@ from inspect import signature
 
 import mpmath as mp
 import numpy as np
+import protocol
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -209,6 +210,31 @@ def test_mmck_against_50_digits(c, K):
         assert q.mmck_waiting(*at) == pytest.approx(
             float(queue / busy) * 0.5, rel=1e-11, abs=1e-290
         )
+
+
+@pytest.mark.parametrize("N, Z, c", [(8, 16.0, 1), (64, 16.0, 1), (20, 5.0, 4), (3, 0.5, 2)])
+def test_percentiles_of_the_wait_at_a_repairman(N, Z, c):
+    """By simulation: the share of the waits that exceed a percentile."""
+    waits = np.array(protocol.waits(N, Z, 1.0, c))
+    for p in (0.5, 0.9, 0.99):
+        wait = q.repairman_waiting_percentile(N, 1.0, c, Z, p)
+        slower = np.mean(waits > wait)
+        assert slower == pytest.approx(1 - p, rel=0.2) or (wait == 0 and slower < 1 - p)
+
+
+def test_percentiles_at_a_repairman_at_their_ends():
+    grid = q.repairman_waiting_percentile([[1], [2], [30]], 2.0, [1, 1, 2], [0.0, 7.0, 7.0], 0.9)
+    assert grid.shape == (3, 3) and (grid[0] == 0).all() and (grid[2] > 0).all()
+    # Of two threads that do not think, each waits for one service of the other.
+    assert grid[1, 0] == pytest.approx(-2 * np.log(0.1))
+    assert q.repairman_waiting_percentile(2, 2.0, 1, 7.0, 0.9) == pytest.approx(
+        -2 * np.log(0.1 / (2 / 9))
+    )
+    assert q.repairman_waiting_percentile(9, 1.0, 1, 1.0, 1.0) == np.inf
+    many = q.repairman_waiting_percentile(2000, 1.0, 2, 2000 / 1.6, 0.95)
+    assert many == pytest.approx(q.mmc_waiting_percentile(1.6, 1.0, 2, 0.95), rel=0.03)
+    with pytest.raises(ValueError, match="N is 50,000, expected at most 20,000"):
+        q.repairman_waiting_percentile(50_000, 1.0, 1, 1.0, 0.5)
 
 
 @pytest.mark.parametrize("c, N", [(1, 1), (1, 30), (4, 3), (4, 20), (64, 300), (1000, 2000)])

@@ -1,0 +1,76 @@
+"""A lock that is split into several: the grant of all of them together."""
+
+from math import isqrt, prod
+
+import numpy as np
+
+from nummodel.arguments import aligned, checked, count, feasible
+from nummodel.models._chain import THREADS, Grant, rows, solve
+
+#: Most products for the shards of a grid, which take a second or two.
+PRODUCTS = 10**9
+
+
+@np.errstate(all="ignore")
+@checked
+def sharded_grant(grant: Grant, m, N: int) -> Grant:
+    """One lock split into `m` shards, each use going to any of them alike: the grant of all shards.
+
+    Exact for up to N threads: m stations in product form with n threads among them. `m` may be an
+    array beside the arrays of `grant`.
+
+    >>> shards = sharded_grant(lambda n: 1.0, m=[1, 2, 1000], N=80)
+    >>> solve(shards, N=80, Z=9.0).share.round(2)
+    array([0.89, 0.78, 0.1 ])
+
+    One thread alone never waits: shards(1) is grant(1), whatever m.
+    """
+    N, m = count("N", N, most=THREADS), m.astype(int)
+    bits = int(m.max(initial=1)).bit_length()
+    work = bits * max(prod(aligned({"grant": rows(grant)([1])[0], "m": m})), 1)
+    feasible("N", N, isqrt(PRODUCTS // work), f"N x N products, {work:,} times")
+    t = rows(grant)(range(1, N + 1))
+    t = t.reshape(N, *(1,) * (m.ndim + 1 - t.ndim), *t.shape[1:])
+    t = np.broadcast_to(t, (N, *np.broadcast_shapes(t.shape[1:], m.shape)))
+    x = 1 / (t.max(axis=0) * (1 + (m - 1) / N))  # a scale at which few terms are far from 1
+    power = np.concatenate([np.ones((1, *t.shape[1:])), np.cumprod(t * x, axis=0)])
+    G = np.zeros_like(power)
+    G[0] = 1.0
+    for bit in range(bits):
+        if bit:
+            power = _convolved(power, power)
+        G = np.where(m >> bit & 1, _convolved(G, power), G)
+    if not (np.isfinite(G) & (G > 0)).all():
+        raise ArithmeticError(f"N is {N} and m up to {m.max()}: beyond what floats can hold")
+    # Each of the m is chosen with 1/m: as demands, all of the terms times m^-n.
+    times = G[1:] / G[:-1] / x / m
+    return lambda n: times[count("n", n, most=N) - 1]
+
+
+@np.errstate(all="ignore")
+@checked
+def fewest_shards(grant: Grant, N: int, Z, share):
+    """Smallest number of shards, up to N, with no more than `share` of the threads at the locks.
+
+    >>> fewest_shards(lambda n: 1.0, N=80, Z=9.0, share=[0.5, 0.2, 0.1])
+    array([ 5., 13., inf])
+    """
+    N = count("N", N, most=THREADS)
+    systems = aligned({"grant": rows(grant)([1])[0], "Z": Z, "share": share})
+    fewest, tried = np.full(systems, np.inf), 0
+    while tried < N and np.isinf(fewest).any():
+        m = np.arange(tried + 1, min(2 * tried + 16, N) + 1)
+        several = sharded_grant(grant, m.reshape(-1, *(1,) * len(systems)), N)
+        enough = np.broadcast_to(solve(several, N, Z).share <= share, (len(m), *systems))
+        newly = np.isinf(fewest) & enough.any(axis=0)
+        fewest = np.where(newly, m[enough.argmax(axis=0)], fewest)
+        tried = m[-1]
+    return fewest if fewest.ndim else float(fewest)
+
+
+def _convolved(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The product of two series, as far as they go, along the first axis."""
+    y = np.zeros(np.broadcast_shapes(a.shape, b.shape))
+    for k in range(len(a)):
+        y[k:] += a[k] * b[: len(b) - k]
+    return y
