@@ -151,7 +151,7 @@ $(VENV)/run: $(BIN)/uv pyproject.toml requirements.hashes
 
 $(VENV)/test: $(VENV)/run
 	@echo 'nummodel: installing what the tests need' >&2
-	@$(INSTALL) --editable '.[test]'
+	@$(INSTALL) --editable '.[test,cluster]'
 	@touch $@
 
 $(VENV)/ui: $(VENV)/test
