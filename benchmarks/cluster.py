@@ -105,7 +105,10 @@ class Site:
     def security(self) -> Any:
         from distributed.security import Security
 
-        own = {"tls_client_cert": self.folder / "own.pem", "tls_client_key": self.folder / "own.key"}
+        own = {
+            "tls_client_cert": self.folder / "own.pem",
+            "tls_client_key": self.folder / "own.key",
+        }
         files = {"tls_ca_file": self.folder / "ca.pem", **own}
         return Security(**{n: str(p) for n, p in files.items()}, require_encryption=True)
 
@@ -154,9 +157,7 @@ def command(folder: Path, seeds: range, output: str, *options: Any) -> subproces
     sweep = f"seed={','.join(map(str, seeds))}"
     start = [BIN / "nummodel", "report", "short.ipynb", "--sweep", sweep, "--output", output]
     with open(folder / f"{output}.log", "a") as log:
-        return subprocess.Popen(
-            [*map(str, [*start, *options])], cwd=folder, stdout=log, stderr=log
-        )
+        return subprocess.Popen([*map(str, [*start, *options])], cwd=folder, stdout=log, stderr=log)
 
 
 def digests(report: Path) -> dict[str, str]:

@@ -60,6 +60,7 @@ class Cluster:
         # A task is set aside after it was on three workers that died, by default it is four.
         client.run_on_scheduler(_allow_failures, ATTEMPTS - 1)
         self.executor = client.get_executor(pure=False)
+        self.manned = True
 
     def _refuse_others(self) -> None:
         for worker, answer in self.client.run(_told, on_error="return").items():
@@ -72,7 +73,11 @@ class Cluster:
 
     def places(self) -> int:
         """How many tasks the workers carry out at the same time."""
-        return sum(self.client.nthreads().values())
+        count = sum(self.client.nthreads().values())
+        if not count and self.manned:
+            tell("no worker is left; waiting for one")
+        self.manned = count > 0
+        return count
 
     def submit(self, name: str, function: Callable, *arguments: Any) -> Future:
         """Have a worker call a function; tasks of the same `name` are the same task."""
@@ -155,7 +160,8 @@ def completed(
     items = iter(items)
     waiting: dict[Future, tuple[Item, int]] = {}
     while True:
-        for item in islice(items, max(1, 2 * places()) - len(waiting)):
+        free = max(1, 2 * places()) - len(waiting)  # fewer than none after a worker has died
+        for item in islice(items, max(0, free)):
             waiting[submit(item, 0)] = item, 0
         if not waiting:
             return
