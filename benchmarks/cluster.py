@@ -22,17 +22,13 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from datetime import date
 from pathlib import Path
 from typing import Any
 
 import click
 import nbformat
-import numpy as np
 import psutil
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
-
-from nummodel.models import networks
 
 BIN = Path(sys.executable).parent
 #: A short notebook: it notes in a file that it was executed, and uses some space of its disk.

@@ -112,8 +112,10 @@ def report(
         raise InputError("--no-execute runs nothing, expected no --scheduler beside it")
     index = Path(output) / "index.html"
     planned = runs.listed(params) if params else runs.plan(list(notebooks), given, sweep)
+    if scheduler is None and (tls_ca_file or tls_cert or tls_key):
+        raise InputError("--tls-ca-file, --tls-cert, --tls-key: expected --scheduler beside them")
     tls = {"tls_ca_file": tls_ca_file, "tls_client_cert": tls_cert, "tls_client_key": tls_key}
-    workers = connect(scheduler, **tls) if scheduler else None
+    workers = connect(scheduler, **tls) if scheduler is not None else None
     try:
         outcomes = room.make(planned, index.parent, jobs, not no_execute, force, timeout, workers)
     except Gone:

@@ -28,6 +28,8 @@ from nummodel.records import data
 Item = TypeVar("Item")
 #: So many workers may die of a task, or find themselves unfit for it, before it is set aside.
 ATTEMPTS = 3
+#: Seconds after which a scheduler is taken not to answer.
+PATIENCE = 10
 #: Errors of a disk that is full, or of a user who may not write more.
 FULL = tuple(os.strerror(number) for number in (ENOSPC, EDQUOT))
 
@@ -107,7 +109,7 @@ def connect(address: str, **tls: Path | None) -> Cluster:
     given = {name: str(path) for name, path in tls.items() if path}
     try:
         security = Security(**given, require_encryption=True) if given else None
-        return Cluster(Client(address, security=security, timeout=10, set_as_default=False))
+        return Cluster(Client(address, security=security, timeout=PATIENCE, set_as_default=False))
     except InputError:
         raise
     except (OSError, ValueError, TypeError, RuntimeError) as error:
