@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from errno import EDQUOT, ENOSPC
-from functools import cache
+from functools import cache, partial
 from hashlib import sha256
 from importlib import metadata
 from importlib.util import find_spec
@@ -61,7 +61,6 @@ class Cluster:
         self._refuse_others()
         # A task is set aside after it was on three workers that died, by default it is four.
         client.run_on_scheduler(_allow_failures, ATTEMPTS - 1)
-        self.executor = client.get_executor(pure=False)
         self.manned = True
 
     def _refuse_others(self) -> None:
@@ -83,12 +82,30 @@ class Cluster:
 
     def submit(self, name: str, function: Callable, *arguments: Any) -> Future:
         """Have a worker call a function; tasks of the same `name` are the same task."""
-        return self.executor.submit(_at_worker, package(), function, *arguments, key=name)
+        there = self.client.submit(_at_worker, package(), function, *arguments, key=name)
+        here: Future = Future()
+        here.add_done_callback(lambda done: there.cancel() if done.cancelled() else None)
+        there.add_done_callback(partial(_deliver, here))
+        return here
 
     def retire(self, error: Unfit) -> None:
         """Do without a worker from now on, and say so."""
         tell(f"worker {error.worker}: {error.why}; its tasks go to other workers")
         self.client.retire_workers([error.worker])
+
+
+def _deliver(here: Future, there: Any) -> None:
+    """Take over the result of a task. It is released at once: if it were still the worker's, and
+    the worker died, the task would be carried out again.
+    """
+    if not here.set_running_or_notify_cancel():
+        return
+    try:
+        here.set_result(there.result())
+    except BaseException as error:  # a CancelledError, too, in its thread
+        here.set_exception(Gone() if there.cancelled() else error)
+    finally:
+        there.release()
 
 
 def connect(address: str, **tls: Path | None) -> Cluster:
@@ -170,9 +187,9 @@ def completed(
         ended, _ = wait(waiting, timeout=1.0, return_when=FIRST_COMPLETED)
         for future in ended:
             item, attempts = waiting.pop(future)
-            if future.cancelled():
-                raise Gone
             error = future.exception()
+            if isinstance(error, Gone):
+                raise error
             if cluster and isinstance(error, Unfit) and attempts + 1 < ATTEMPTS:
                 cluster.retire(error)
                 waiting[submit(item, attempts + 1)] = item, attempts + 1
