@@ -9,7 +9,7 @@ from nummodel.sweeps import sweep
 
 
 def closed(N, D_cpu, D_lock, Z):
-    """Processor and lock, each a queue with one server, by the recursion of Reiser and Lavenberg."""
+    """Processor and lock, a queue with one server each, by Reiser and Lavenberg's recursion."""
     Q_cpu = Q_lock = X = R = np.zeros(len(N))
     for n in range(1, N.max() + 1):
         R_cpu, R_lock = D_cpu * (1 + Q_cpu), D_lock * (1 + Q_lock)
