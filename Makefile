@@ -23,7 +23,7 @@ AXE := axe-core@4.14.1
 # Go builds actionlint from source; the pip package of this name would download a binary.
 ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 
-.PHONY: help report test lab lint lint-workflows anywhere oldest newest lock wheel test-ui sheet fuzz bench batch coverage adequacy systems forecast limits change locks lockprogram memory mutations tools whole simulate attack faults networks picture clean
+.PHONY: help report test lab lint lint-workflows anywhere oldest newest lock wheel test-ui sheet fuzz bench batch coverage adequacy systems forecast limits change locks lockprogram memory mutations cluster tools whole simulate attack faults networks picture clean
 
 help:  ## print this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 24
@@ -104,6 +104,9 @@ limits: $(VENV)/test  ## hold what limits and changes are told to be against the
 change: $(VENV)/test  ## predict two real changes on this machine, then measure them (10 minutes)
 	@OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/change.py
 
+cluster: $(VENV)/test  ## kill parts of a cluster, time sweeps and runs on it (SEED=2026, half an hour)
+	@OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/cluster.py --seed $(SEED)
+
 mutations: $(VENV)/test  ## read 100,000 damaged outputs of measuring tools (SEED=2026, 5 minutes)
 	@$(BIN)/python benchmarks/mutations.py --seed $(SEED) --jobs $(JOBS)
 
@@ -154,7 +157,7 @@ $(VENV)/run: $(BIN)/uv pyproject.toml requirements.hashes
 
 $(VENV)/test: $(VENV)/run
 	@echo 'nummodel: installing what the tests need' >&2
-	@$(INSTALL) --editable '.[test]'
+	@$(INSTALL) --editable '.[test,cluster]'
 	@touch $@
 
 $(VENV)/ui: $(VENV)/test

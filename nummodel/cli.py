@@ -23,6 +23,7 @@ from nummodel.errors import InputError, line, tell
 
 Pairs = Iterator[tuple[str, str]]
 TIME = click.FloatRange(0, 1e9, min_open=True)
+FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 SHARE = click.FloatRange(0, 1, min_open=True, max_open=True)
 option = partial(click.option, show_default=True)
 
@@ -60,8 +61,27 @@ def cli(context) -> None:
 @option("--timeout", default=600.0, type=TIME, metavar="SECONDS", help="Stop a longer run.")
 @click.option("--force", is_flag=True, help="Run again even where an up-to-date result exists.")
 @click.option("--no-execute", is_flag=True, help="Run nothing, only make the pages again.")
+@click.option("--scheduler", metavar="ADDRESS", help="Have the workers of Dask do the runs.")
+@click.option("--tls-ca-file", type=FILE, metavar="FILE", help="As `dask scheduler` has it.")
+@click.option("--tls-cert", type=FILE, metavar="FILE", help="As `dask scheduler` has it.")
+@click.option("--tls-key", type=FILE, metavar="FILE", help="As `dask scheduler` has it.")
 @click.option("--pdf", is_flag=True, help="Print pages to PDF, too, by Chromium, Chrome or Edge.")
-def report(notebooks, given, sweep, params, jobs, output, timeout, force, no_execute, pdf) -> None:
+def report(
+    notebooks,
+    given,
+    sweep,
+    params,
+    jobs,
+    output,
+    timeout,
+    force,
+    no_execute,
+    scheduler,
+    tls_ca_file,
+    tls_cert,
+    tls_key,
+    pdf,
+) -> None:
     """Execute notebooks, all or some, and make a page of each.
 
     An index, claims.json and results.csv are written beside the pages.
@@ -71,8 +91,12 @@ def report(notebooks, given, sweep, params, jobs, output, timeout, force, no_exe
 
     A run whose up-to-date result is in the folder is skipped, so the same command continues a
     report that was stopped.
+
+    --scheduler has the address of a scheduler of dask.distributed, such as tls://host:8786, whose
+    workers do one run each instead of --jobs.
     """
     _need_notebooks()
+    from nummodel.cluster import Gone, connect
     from nummodel.reports import pdf as printing
     from nummodel.reports import report as room
     from nummodel.reports import runs
@@ -84,10 +108,19 @@ def report(notebooks, given, sweep, params, jobs, output, timeout, force, no_exe
         raise InputError("--output is empty, expected the name of a folder")
     if params and (notebooks or given or sweep):
         raise InputError("--params lists whole runs, expected no notebook, -p or --sweep beside it")
+    if scheduler and no_execute:
+        raise InputError("--no-execute runs nothing, expected no --scheduler beside it")
     index = Path(output) / "index.html"
     planned = runs.listed(params) if params else runs.plan(list(notebooks), given, sweep)
+    if scheduler is None and (tls_ca_file or tls_cert or tls_key):
+        raise InputError("--tls-ca-file, --tls-cert, --tls-key: expected --scheduler beside them")
+    tls = {"tls_ca_file": tls_ca_file, "tls_client_cert": tls_cert, "tls_client_key": tls_key}
+    workers = connect(scheduler, **tls) if scheduler is not None else None
     try:
-        outcomes = room.make(planned, index.parent, jobs, not no_execute, force, timeout)
+        outcomes = room.make(planned, index.parent, jobs, not no_execute, force, timeout, workers)
+    except Gone:
+        tell(f"{scheduler}: the scheduler is gone; the same command goes on from there")
+        sys.exit(1)
     except OSError as error:
         tell(f"{index}: {error.strerror}, not renewed")
         sys.exit(1)

@@ -18,7 +18,8 @@ FLOORS = {
     **dict.fromkeys(("cli", "limits"), 7),
     **dict.fromkeys(("study", "change", "measure", "widgets", "reports"), 6),
     "ahead": 5,
-    **dict.fromkeys(("tables", "options", "full"), 4),
+    "sweeps": 5,
+    **dict.fromkeys(("tables", "options", "full", "cluster"), 4),
     **dict.fromkeys(("fits", "records"), 3),
     "models": 2,
 }

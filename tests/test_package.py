@@ -81,10 +81,10 @@ def imported(folder):
 @pytest.mark.parametrize(
     "folder, extras",
     [
-        ("nummodel", ["notebooks", "excel"]),
+        ("nummodel", ["notebooks", "excel", "cluster"]),
         ("notebooks", ["notebooks"]),
-        ("benchmarks", ["notebooks", "test"]),
-        ("tests", ["notebooks", "test", "ui"]),
+        ("benchmarks", ["notebooks", "test", "cluster"]),
+        ("tests", ["notebooks", "test", "ui", "cluster"]),
     ],
 )
 def test_what_is_imported_is_declared(folder, extras):
@@ -196,12 +196,14 @@ def test_versions_agree():
         ("import nummodel", set()),
         ("from nummodel.models import scaling, operational, queueing", {"numpy"}),
         ("from nummodel import cli", {"click"}),
+        ("from nummodel.sweeps import sweep", {"numpy"}),
         ("from nummodel.fits import fit; from nummodel.records import data, claims", {"numpy"}),
         ("from nummodel import study; study.fit_table('raytracer').document()", {"numpy", "scipy"}),
     ],
 )
 def test_heavy_libraries_wait_until_they_are_used(statement, may):
     heavy = {"numpy", "click", "sympy", "scipy", "pandas", "matplotlib", "papermill", "IPython"}
+    heavy |= {"dask", "distributed", "pyarrow"}
     code = f"{statement}; import sys; print(*set(sys.modules))"
     loaded = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
@@ -231,10 +233,12 @@ def test_the_wheel_tells_that_it_is_typed(wheel):
     assert "nummodel/py.typed" in ZipFile(wheel).namelist()
 
 
-def test_the_wheel_reports_from_an_empty_folder(wheel, tmp_path):
-    """In an environment of its own, which sees the libraries of this one but not this checkout."""
-    home, empty = tmp_path / "venv", tmp_path / "empty"
-    empty.mkdir()
+@pytest.fixture(scope="module")
+def installed(wheel, tmp_path_factory):
+    """Runs programs in an empty folder, with the wheel in an environment of its own, which sees the
+    libraries of this one but not this checkout.
+    """
+    home, empty = tmp_path_factory.mktemp("venv"), tmp_path_factory.mktemp("empty")
     venv.create(home, with_pip=False)
     (packages,) = home.glob("lib/*/site-packages")
     ZipFile(wheel).extractall(packages)
@@ -250,10 +254,40 @@ def test_the_wheel_reports_from_an_empty_folder(wheel, tmp_path):
 
     where = run("-c", "import nummodel; print(nummodel.__file__)").stdout
     assert where.startswith(str(packages))
+    return empty, run
+
+
+def test_the_wheel_reports_from_an_empty_folder(installed):
+    empty, run = installed
     done = run("-m", "nummodel", "report", "01")
     assert (done.returncode, done.stdout) == (0, "report/index.html\n"), done.stderr
     assert (empty / "report" / "01-scaling-laws.html").stat().st_size > 50_000
     assert {p.name for p in empty.iterdir()} == {"report"}
+
+
+def test_two_commands_lead_to_a_sweep_with_its_dashboard(installed):
+    """Those of docs/cluster.md, after the one that installs; `docs/sweep.py` is what it quotes."""
+    empty, run = installed
+    text = (ROOT / "docs" / "cluster.md").read_text()
+    script = (ROOT / "docs" / "sweep.py").read_text()
+    quoted = re.search(r"```python\n(here = .*?)```", text, re.S)[1]
+    without_comments = re.sub(r"  #.*", "", script)
+    assert all(line.strip() in without_comments for line in quoted.splitlines())
+    install, make, read = re.search(r"```sh\n(.*?)```", text, re.S)[1].splitlines()
+    assert install == "pip install '.[cluster]'" and make == "python docs/sweep.py"
+    (empty / "docs").mkdir()
+    (empty / "docs" / "sweep.py").write_text(script)
+    done = run("docs/sweep.py")
+    assert done.returncode == 0, done.stderr
+    assert re.match(r"dashboard: http://127\.0\.0\.1:\d+/status\n100000 points", done.stdout)
+    code = re.fullmatch('python -c "(.*)"', read)[1]
+    # With one customer nobody waits: R is the sum of the demands, and X (R + Z) is N everywhere.
+    more = "t = pandas.read_parquet('swept'); one = t[t.N == 1]"
+    more += "; print(abs(one.R - one.D_cpu - one.D_lock).max() < 1e-12)"
+    more += "; print(abs(t.X * (t.R + t.Z) / t.N - 1).max() < 1e-12)"
+    shown = run("-c", f"{code}; {more}")
+    assert shown.stdout.endswith("True\nTrue\n"), shown.stderr
+    assert "100000" in shown.stdout
 
 
 def tracked(*folders):

@@ -44,6 +44,9 @@ def carry_out(run: Run, timeout: float = TIMEOUT, warm: bool = True) -> Outcome:
         kernels.await_server(warm)
         start = perf_counter()
         notebook = execute_notebook(notebook, None, run.parameters, prepare_only=True, **kernel)
+        for cell in notebook.cells:  # papermill draws a number, and no two files would be alike
+            if "injected-parameters" in cell.metadata.get("tags", []):
+                cell["id"] = "injected-parameters"
         _execute(notebook, start + timeout, warm)
     except CellExecutionError as failure:
         error = f"{failure.ename}: {failure.evalue}"

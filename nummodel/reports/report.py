@@ -8,19 +8,20 @@ last: a run that has one is done.
 
 import json
 import signal
-from collections.abc import Callable, Collection, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from errno import EISDIR
-from functools import cache
+from functools import cache, partial
 from os.path import realpath
 from pathlib import Path
 from threading import Event, current_thread, main_thread
 from time import sleep
 
+from nummodel.cluster import Cluster, completed, why
 from nummodel.errors import InputError
-from nummodel.reports import files, pages
+from nummodel.reports import files, pages, remote
 from nummodel.reports.execution import TIMEOUT, carry_out, prepare
 from nummodel.reports.files import STAMP, write
 from nummodel.reports.notebook import read
@@ -38,8 +39,10 @@ def make(
     execute: bool = True,
     force: bool = False,
     timeout: float = TIMEOUT,
+    cluster: Cluster | None = None,
 ) -> list[Outcome]:
-    """Carry out `runs`, `jobs` at a time, and write pages, index and results to `folder`.
+    """Carry out `runs`, `jobs` at a time, and write pages, index and results to `folder`. The
+    workers of a `cluster` carry out one run each.
 
     A run that `folder` holds already, with the same notebook, parameters, package and data, is
     kept, unless `force`. With `execute=False`, the notebooks that earlier reports left in `folder`
@@ -65,6 +68,7 @@ def make(
     unfinished = [run for run, outcome in outcomes.items() if outcome.unfinished]
     kinds = BOTH if execute else BOTH[:1]
     _refuse_unwritable(folder, [f"{run.name}.{kind}" for run in unfinished for kind in kinds])
+    jobs = cluster.places() if cluster else jobs
     stopped, warm = Event(), len(unfinished) > jobs
     names = {run.name for run in runs}
     others = earlier(place, names)
@@ -76,7 +80,7 @@ def make(
         outcome = carry_out(run, timeout, warm)
         if stopped.is_set():
             raise InterruptedError
-        return keep(outcome, place, names)
+        return keep(outcome, place, remote.texts(outcome, names))
 
     with _stopping(stopped):
         try:
@@ -84,39 +88,73 @@ def make(
                 doing = "executing" if execute else "making pages of"
                 progress = Progress(outcomes, folder, jobs, doing, others)
                 progress.show()
-                prepare(warm, execute)
-                if stopped.is_set():
-                    raise KeyboardInterrupt
-                _all(work, progress, jobs, stopped)
+                if cluster:
+                    there = remote.Submit(cluster, names, timeout, warm)
+                    received = partial(_received, place)
+                    _all(there, cluster.places, received, progress, stopped, cluster)
+                else:
+                    prepare(warm, execute)
+                    if stopped.is_set():
+                        raise KeyboardInterrupt
+                    with ThreadPoolExecutor(jobs) as pool:
+
+                        def submit(run: Run, _: int) -> Future:
+                            return pool.submit(work, run)
+
+                        _all(submit, lambda: jobs, lambda _, done: done.result(), progress, stopped)
         finally:
             outcomes = {run: _settled(outcome, place, names) for run, outcome in outcomes.items()}
             summarise([*outcomes.values(), *others], place)
     return list(outcomes.values())
 
 
-def _all(work: Callable[[Run], Outcome], progress: Progress, jobs: int, stopped: Event) -> None:
-    """Do the work of all runs that are not done. Raises KeyboardInterrupt if it is `stopped`."""
-    with ThreadPoolExecutor(jobs) as pool, progress.bar:
-        futures = {pool.submit(work, run): run for run in progress.unfinished}
-        remaining = set(futures)
-        while remaining and not stopped.is_set():
-            progress.show()
-            ended, remaining = wait(remaining, timeout=1.0, return_when=FIRST_COMPLETED)
-            for future in ended:
-                run = futures[future]
-                progress.end(run, _outcome(future, progress.outcomes[run]))
-        if remaining:
-            from nummodel.reports import kernels
+def _received(folder: Path, run: Run, future: Future) -> Outcome:
+    """The outcome of a run that a worker has carried out, with its files written."""
+    outcome, files = remote.opened(run, future.result())
+    return keep(outcome, folder, files)
 
-            pool.shutdown(wait=False, cancel_futures=True)
-            # Again and again, since a kernel may just be starting.
-            while not all(future.done() for future in futures):
-                kernels.end_all()
-                sleep(0.2)
-            for future, run in futures.items():
-                if not future.cancelled() and not future.exception():
-                    progress.outcomes[run] = future.result()
-            raise KeyboardInterrupt
+
+def _all(
+    submit: Callable[[Run, int], Future],
+    places: Callable[[], int],
+    outcome: Callable[[Run, Future], Outcome],
+    progress: Progress,
+    stopped: Event,
+    cluster: Cluster | None = None,
+) -> None:
+    """Do the work of all runs that are not done. Raises KeyboardInterrupt if it is `stopped`."""
+    submitted: dict[Future, Run] = {}
+
+    def noted(run: Run, attempts: int) -> Future:
+        future = submit(run, attempts)
+        submitted[future] = run
+        return future
+
+    with progress.bar:
+        for done in completed(noted, progress.unfinished, places, cluster):
+            if done:
+                run, future = done
+                del submitted[future]
+                progress.end(run, _outcome(outcome, run, future, progress.outcomes[run]))
+            progress.show()
+            if stopped.is_set():
+                _end(submitted, outcome, progress)
+                raise KeyboardInterrupt
+
+
+def _end(submitted: dict[Future, Run], outcome: Callable, progress: Progress) -> None:
+    """Cancel what has not begun, and end the kernels of what has."""
+    from nummodel.reports import kernels
+
+    for future in submitted:
+        future.cancel()
+    # Again and again, since a kernel may just be starting.
+    while not all(future.done() for future in submitted):
+        kernels.end_all()
+        sleep(0.2)
+    for future, run in submitted.items():
+        if not future.cancelled() and not future.exception():
+            progress.outcomes[run] = outcome(run, future)
 
 
 @contextmanager
@@ -138,19 +176,14 @@ def _stopping(stopped: Event) -> Iterator[None]:
 
 def execute_run(run: Run, folder: Path, timeout: float = TIMEOUT) -> Outcome:
     """Execute one notebook into `folder`, with its page; a failure is part of the outcome."""
-    return keep(carry_out(run, timeout), folder, {run.name})
+    outcome = carry_out(run, timeout)
+    return keep(outcome, folder, remote.texts(outcome, {run.name}))
 
 
-def keep(
-    outcome: Outcome, folder: Path, names: Collection[str], kinds: Iterable[str] = BOTH
-) -> Outcome:
-    """Write an outcome's page, beside the pages with these `names`, and its executed notebook.
-    Raises what the index would raise for it.
-    """
+def keep(outcome: Outcome, folder: Path, texts: Mapping[str, str | bytes]) -> Outcome:
+    """Write the files of an outcome, by their kinds. Raises what the index would raise for it."""
     _indexed(outcome)
-    text = json.dumps(outcome.notebook, indent=1, ensure_ascii=False) + "\n"
-    texts = {"html": pages.page(outcome, names), "ipynb": text}
-    write(folder, {f"{outcome.run.name}.{kind}": texts[kind] for kind in kinds})
+    write(folder, {f"{outcome.run.name}.{kind}": text for kind, text in texts.items()})
     return outcome
 
 
@@ -193,7 +226,8 @@ def reuse_run(run: Run, folder: Path, names: Collection[str]) -> Outcome:
     notebook = read(executed if executed.exists() else run.notebook)
     stamp = notebook.metadata.get(STAMP, {}) if executed.exists() else {}
     error = stamp.get("error", "not executed")
-    return keep(Outcome(run, notebook, stamp.get("seconds", 0.0), error), folder, names, BOTH[:1])
+    outcome = Outcome(run, notebook, stamp.get("seconds", 0.0), error)
+    return keep(outcome, folder, {"html": pages.page(outcome, names)})
 
 
 def _indexed(outcome: Outcome) -> Outcome:
@@ -203,12 +237,12 @@ def _indexed(outcome: Outcome) -> Outcome:
     return outcome
 
 
-def _outcome(future: Future, before: Outcome) -> Outcome:
+def _outcome(outcome: Callable, run: Run, future: Future, before: Outcome) -> Outcome:
     """What a worker returned; a run whose files could not be written is a failed one."""
     try:
-        return future.result()
+        return outcome(run, future)
     except Exception as failure:  # of any kind: the other runs go on
-        return replace(before, unfinished="", error=f"{type(failure).__name__}: {failure}")
+        return replace(before, unfinished="", error=why(failure))
 
 
 def _settled(outcome: Outcome, folder: Path, names: Collection[str]) -> Outcome:
@@ -219,7 +253,7 @@ def _settled(outcome: Outcome, folder: Path, names: Collection[str]) -> Outcome:
         return outcome
     try:
         there = all((folder / f"{outcome.run.name}.{kind}").exists() for kind in BOTH)
-        return outcome if there else keep(outcome, folder, names)
+        return outcome if there else keep(outcome, folder, remote.texts(outcome, names))
     except Exception as failure:
         return replace(outcome, paged=False, error=f"{type(failure).__name__}: {failure}")
 

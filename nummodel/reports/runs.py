@@ -16,7 +16,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from nummodel import __version__
+from nummodel.cluster import package
 from nummodel.errors import InputError
 from nummodel.records import data
 from nummodel.reports.notebook import parameters, value_of
@@ -58,12 +58,13 @@ class Run:
 
     @property
     def key(self) -> str:
-        """A hash of all that the outcome follows from: notebook, parameters, package, data.
+        """A hash of all that the outcome follows from: notebook, parameters, package, data, and the
+        versions of the libraries.
 
         A parameter that names a file stands for what is in the file, and one that names a folder
         for all files in it. Other files that a notebook may read are not seen.
         """
-        everything = sha256(_package())
+        everything = sha256(package())
         everything.update(self.notebook.read_bytes())
         everything.update(_json(self.parameters))
         defaults = {p.name: p.plain for p in parameters(self.notebook).values()}
@@ -231,15 +232,3 @@ def _word(value: Any) -> str:
 
 def _json(value: Any) -> bytes:
     return json.dumps(value, sort_keys=True).encode()
-
-
-@cache
-def _package() -> bytes:
-    """Version, sources and tables, hashed."""
-    root = Path(__file__).parent.parent
-    everything = sha256(__version__.encode())
-    sources = [*root.rglob("*.py"), *root.rglob("*.j2")]
-    tables = (data.HOME / "data").glob("[!.]*.*")  # not the folders that JupyterLab makes there
-    for path in sorted([*sources, *tables]):
-        everything.update(path.name.encode() + path.read_bytes())
-    return everything.digest()

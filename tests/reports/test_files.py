@@ -407,11 +407,11 @@ def test_a_timeout_is_told_in_a_line(tmp_path):
 def test_what_an_editor_leaves_beside_the_tables_changes_no_run(tmp_path, monkeypatch):
     (tmp_path / "data" / ".ipynb_checkpoints").mkdir(parents=True)
     monkeypatch.setattr(runs.data, "HOME", tmp_path)
-    runs._package.cache_clear()
+    runs.package.cache_clear()
     try:
-        assert runs._package()
+        assert runs.package()
     finally:
-        runs._package.cache_clear()
+        runs.package.cache_clear()
 
 
 # What must end

@@ -1,0 +1,255 @@
+"""Reports by the workers of a cluster: the same files, whatever dies, and nobody else let in."""
+
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from contextlib import contextmanager
+from errno import ENOSPC
+from pathlib import Path
+
+import pytest
+from inprocess import nummodel
+from reporting import RECORD, command, finish, notebook, wait_for
+
+import nummodel as package
+from nummodel import cluster
+from nummodel.errors import InputError
+from nummodel.reports import remote
+from nummodel.reports.runs import Run
+
+ROOT = Path(__file__).parent.parent.parent
+DASK = Path(sys.executable).parent / "dask"
+
+
+@pytest.fixture(scope="module")
+def local():
+    """A scheduler and two workers, as threads of this process, that listen on the loopback."""
+    from distributed import Client, LocalCluster
+
+    options = {"n_workers": 2, "threads_per_worker": 1, "processes": False, "protocol": "tcp://"}
+    options |= {"host": "127.0.0.1", "dashboard_address": None}
+    with LocalCluster(**options) as workers, Client(workers) as client:
+        yield client
+
+
+def address(client):
+    return client.scheduler.address
+
+
+def free_port():
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return found.getsockname()[1]
+
+
+@contextmanager
+def site(folder, scheme, workers, options=(), **environment):
+    """The address of a scheduler with workers that are processes, and these processes."""
+    at, started = f"{scheme}://127.0.0.1:{free_port()}", []
+
+    def start(*arguments, **more):
+        with open(folder / "dask.log", "a") as log:
+            started.append(
+                subprocess.Popen(
+                    [DASK, *map(str, [*arguments, *options, "--no-dashboard"])],
+                    cwd=folder,
+                    stdout=log,
+                    stderr=log,
+                    env=os.environ | more,
+                )
+            )
+
+    try:
+        start("scheduler", "--host", at)
+        for _ in range(workers):
+            own = ["--nthreads", 1, "--no-nanny", "--host", f"{scheme}://127.0.0.1"]
+            start("worker", at, *own, **environment)
+        registered = "Registered to:"
+        wait_for(lambda: (folder / "dask.log").read_text().count(registered) == workers)
+        yield at, started
+    finally:
+        for process in started:
+            process.kill()
+            process.wait()
+
+
+def contents(folder):
+    """The files of a report, without how long anything took."""
+    found = {}
+    for path in folder.glob("[!.]*.*"):
+        text = re.sub(r"\d+\.\d+ s\b|<td>\d+\.\d</td>|on [-\d]+ at [:\d]+", "", path.read_text())
+        text = re.sub(r'"(seconds|\w+\.\w+\.?\w*)": ("20[^"]*Z"|[\d.]+)', "", text)
+        found[path.name] = re.sub(r",(executed|failed),[\d.]+", r",\1", text)
+    return found
+
+
+def test_workers_leave_the_same_files(tmp_path, local):
+    """Of a notebook that reads a file beside it, too."""
+    (tmp_path / "beside.txt").write_text("twelve")
+    read = "assert open('beside.txt').read() == 'twelve'"
+    path = notebook(tmp_path, "own", read, RECORD, "print(1 / (size - 3))")
+    runs = (path, "--sweep", "size=1,2,3,4")
+    code, out, err = nummodel(
+        "report", *runs, "--output", "there", "--scheduler", address(local), cwd=tmp_path
+    )
+    assert (code, out) == (1, "there/index.html\n")
+    assert "own,size=3: ZeroDivisionError" in err and "4 runs of 1 notebook, 2 at a time" in err
+    assert nummodel("report", *runs, "--output", "here", cwd=tmp_path)[0] == 1
+    there, here = contents(tmp_path / "there"), contents(tmp_path / "here")
+    assert there == here and len(here) == 11
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "there").glob("*.ipynb")}
+    code, _, err = nummodel(
+        "report", *runs, "--output", "there", "--scheduler", address(local), cwd=tmp_path
+    )
+    assert code == 1 and "3 of 4 runs were there already" in err
+    after = {path: path.stat().st_mtime_ns for path in (tmp_path / "there").glob("*.ipynb")}
+    assert len(set(before.items()) & set(after.items())) == 3
+
+
+def test_a_collections_notebook_comes_from_the_worker(tmp_path, local):
+    done = nummodel("report", "01", "--scheduler", address(local), cwd=tmp_path)
+    assert done[:2] == (0, "report/index.html\n")
+    assert (tmp_path / "report" / "01-scaling-laws.html").stat().st_size > 50_000
+
+
+@pytest.mark.parametrize(
+    "given, refused",
+    [
+        ("tcp://10.0.0.3:8786", "without TLS anybody on the network may run programs there"),
+        ("10.0.0.3:8786", "without TLS anybody"),
+        ("tcp://cluster.example:8786", "expected tls://cluster.example:8786"),
+        ("ws://127.0.0.1:8786", "expected an address such as tls://host:8786"),
+        ("tcp://127.0.0.1", "expected an address such as tls://host:8786"),
+        ("tcp://127.0.0.1:wrong", "expected an address such as tls://host:8786"),
+        ("", "expected an address such as tls://host:8786"),
+        ("tcp://127.0.0.1:8786", ""),
+        ("tcp://[::1]:8786", ""),
+        ("localhost:8786", ""),
+        ("tls://10.0.0.3:8786", ""),
+    ],
+)
+def test_plain_tcp_is_for_this_machine_only(given, refused):
+    if refused:
+        with pytest.raises(InputError, match=refused):
+            cluster.refuse_open(given)
+    else:
+        cluster.refuse_open(given)
+
+
+def refused(*options, cwd):
+    """The one line on stderr that refuses a report."""
+    code, out, err = nummodel("report", "01", *options, cwd=cwd)
+    assert (code, out) == (2, "") and len(err.splitlines()) == 1 and not list(cwd.glob("report"))
+    return err
+
+
+def test_what_cannot_be_used_is_refused_in_a_line(tmp_path, monkeypatch):
+    at = f"tcp://127.0.0.1:{free_port()}"
+    monkeypatch.setattr(cluster, "PATIENCE", 1)
+    assert "expected the address of a scheduler" in refused("--scheduler", at, cwd=tmp_path)
+    assert "--no-execute" in refused("--scheduler", at, "--no-execute", cwd=tmp_path)
+    assert "--scheduler" in refused("--tls-ca-file", __file__, cwd=tmp_path)
+    monkeypatch.setattr(cluster, "find_spec", lambda name: None)
+    line = refused("--scheduler", at, cwd=tmp_path)
+    assert line.endswith("not installed: pip install 'nummodel[cluster]'\n")
+
+
+def test_with_tls_and_without_the_right_certificate(tmp_path):
+    """As docs/cluster.md makes certificates. The workers are processes of their own."""
+    commands = re.findall(r"^openssl .*$", (ROOT / "docs" / "cluster.md").read_text(), re.M)
+    assert commands and shutil.which("openssl")
+    for line in commands:
+        subprocess.run(line, shell=True, cwd=tmp_path, check=True, capture_output=True)
+    tls = ["--tls-ca-file", "ca.pem", "--tls-cert", "own.pem", "--tls-key", "own.key"]
+    path = notebook(tmp_path, "own", RECORD)
+    with site(tmp_path, "tls", 1, tls) as (at, _):
+        done = nummodel("report", path, "--scheduler", at, *tls, cwd=tmp_path)
+        assert done[:2] == (0, "report/index.html\n"), done.stderr
+        code, _, err = nummodel("report", path, "--scheduler", at, "--output", "x", cwd=tmp_path)
+    assert code == 2 and len(err.splitlines()) == 1 and not (tmp_path / "x").exists()
+
+
+def test_a_worker_with_another_version_is_refused(tmp_path):
+    """That of a copy in which one comment was added."""
+    other = tmp_path / "other"
+    shutil.copytree(Path(package.__file__).parent, other / "nummodel")
+    for name in ("data", "notebooks", "requirements.lock"):
+        (other / name).symlink_to(ROOT / name)
+    with open(other / "nummodel" / "plot.py", "a") as file:
+        file.write("# changed\n")
+    with site(tmp_path, "tcp", 1, PYTHONPATH=str(other)) as (at, _):
+        line = refused("--scheduler", at, cwd=tmp_path)
+    assert re.match(r"nummodel: worker tcp://127\S+ has another nummodel, expected the same", line)
+
+
+def one_is_full(worker_of_first):
+    """Fails on one worker, as if its disk were full, and gives the address of another."""
+    from distributed import get_worker
+
+    if get_worker().address == worker_of_first:
+        raise OSError(ENOSPC, os.strerror(ENOSPC))
+    return get_worker().address
+
+
+def test_a_worker_whose_disk_is_full_does_no_more(capsys):
+    from distributed import Client
+
+    options = {"n_workers": 2, "threads_per_worker": 1, "processes": False}
+    with Client(**options, dashboard_address=None) as client:
+        workers = cluster.Cluster(client)
+        full, other = client.scheduler_info()["workers"]
+
+        def submit(i, attempts):
+            return workers.submit(f"one-{i}-{attempts}", one_is_full, full)
+
+        done = list(filter(None, cluster.completed(submit, range(8), workers.places, workers)))
+        assert sorted(i for i, _ in done) == list(range(8))
+        assert {future.result() for _, future in done} == {other}
+        assert list(client.nthreads()) == [other]
+    said = capsys.readouterr().err
+    assert f"worker {full}: No space left on device; its tasks go to other workers" in said
+
+
+def test_a_run_whose_data_differ_at_the_worker_has_failed(tmp_path, local, monkeypatch):
+    path = notebook(tmp_path, "own", RECORD)
+    there = tmp_path / "there"
+    there.mkdir()
+    path.rename(there / path.name)
+    submit = remote.Submit(cluster.Cluster(local), ["own"], 60.0, False)
+    # The worker has the notebook in a folder of its own, as it would have another file.
+    monkeypatch.setattr(Run, "key", property(lambda run: f"{run.notebook.parent}"))
+    with pytest.raises(ValueError, match="that its parameters name are others at the worker"):
+        submit(Run(there / path.name), 0).result(timeout=60)
+
+
+def test_what_was_damaged_on_its_way_is_not_taken():
+    files = {"ipynb": (b"{}", "0"), "html": (b"", "0")}
+    with pytest.raises(ValueError, match=r"own\.ipynb was damaged on its way"):
+        remote.opened(Run(Path("own.ipynb")), files)
+
+
+def test_a_task_that_kills_three_workers_is_set_aside(tmp_path):
+    """And the other task is done by the worker that is left; then the scheduler goes as well."""
+    slow = notebook(tmp_path, "slow", "open('begun', 'w').close()\nimport time; time.sleep(300)")
+    with site(tmp_path, "tcp", 4) as (at, started):
+        workers = cluster.connect(at)
+        tasks = {"kill": (signal.raise_signal, signal.SIGKILL), "add": (sum, [1, 2])}
+
+        def submit(name, attempts):
+            return workers.submit(name, *tasks[name])
+
+        done = dict(filter(None, cluster.completed(submit, tasks, workers.places, workers)))
+        assert done["add"].result() == 3
+        assert cluster.why(done["kill"].exception()).startswith("set aside: 3 workers died")
+        assert workers.places() == 1
+        workers.client.close()
+        calling = command(slow, "--scheduler", at, cwd=tmp_path)
+        wait_for((tmp_path / "begun").exists)
+        started[0].kill()
+        code, _, err = finish(calling)
+    assert code == 1 and "Traceback" not in err
+    assert err.endswith("the scheduler is gone; the same command goes on from there\n")
