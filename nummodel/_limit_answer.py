@@ -28,56 +28,70 @@ def answer(found: Any) -> str:
     if found.unmet:
         return _unmet(found)
     first = found.stations[0]
-    hidden = first == "lock" and "U_lock" not in found.study.measured
+    hidden = _hidden(found, first)
     best = max(found.gains[::2], key=lambda gain: gain.gain)
-    said = [_what(found, hidden), _how_sure(found, first)]
+    said = [_what(found, first, hidden), _how_sure(found, first, hidden)]
     if best.low < WORTH:
         return ". ".join([*said, _nothing(found, best), f"{_more(found)}."])
     if hidden:
-        what = "find out what requests wait for, as a disk, a lock or a pool of connections"
-        said.append(f"What to do next: {what}; {_brings(found, best)}")
         others = [gain for gain in found.gains[::2] if gain.station != first]
         other = _brings(found, max(others, key=lambda gain: gain.high))
+        said.append(f"What to do next: find out what requests wait for; {_brings(found, best)}")
         return ". ".join([*said, f"{other[0].upper()}{other[1:]}."])
-    said.append(f"What to do next: {_brings(found, best)}, if all else stays as it is")
-    if not found.study.limit:
-        return ". ".join([*said, f"{_more(found)}."])
     times = found.face.times()
     times[best.station] /= 2
     after = max(times, key=times.__getitem__)
-    return ". ".join([*said, f"Then measure again, since after this change {after} is the limit."])
+    brings = _brings(found, best)
+    if not found.study.limit:
+        return ". ".join([*said, f"What to do next: {brings}", f"{_more(found)}."])
+    if after != best.station and best.high >= ALIKE:
+        brings += f", and not more because {_named(found, after)} would limit then"
+    return ". ".join([*said, f"What to do next: {brings}. Then measure again."])
+
+
+def _hidden(found: Any, name: str) -> bool:
+    """Whether a station is the one that stands for everything that was not measured."""
+    return name == "lock" and "U_lock" not in found.study.measured
 
 
 def _unmet(found: Any) -> str:
     used, why = found.study.used, found.unmet.rstrip(".")
-    nothing = "So nothing is told of what a change would bring"
+    said = [
+        "These measurements do not tell what limits the system, or what a change would bring",
+        f"The reason: {why}",
+    ]
     busy = {n: _in_use(found, n[2:]) for n in used.others if n.startswith("U_")}
     if busy:
         most = max(busy, key=busy.__getitem__)
-        nothing += f", although {most} was {show(busy[most], '%')} {_last(found)}"
+        much = f"{most} was {show(busy[most], '%')} {_last(found)}"
+        said.append(f"{much}, but that alone does not prove that it is the limit")
     then = "measure response times and the utilisation of each resource in the same runs as X"
-    if "work of others" in why:
+    if "other programs" in why:
         then = "stop what else runs on the machine, and measure again"
     elif busy or "R" in used.others:
         then = "check the units of all columns, the numbers of servers, and what else was running"
-    said = [f"These measurements do not tell what limits the system: {why}", nothing]
     return ". ".join([*said, f"What to do next: {then}."])
 
 
-def _what(found: Any, hidden: bool) -> str:
+def _what(found: Any, first: str, hidden: bool) -> str:
     """The station that limits and the next one, or that it is open which of them does."""
-    first, second = found.stations[:2]
+    second = found.stations[1]
+    next_one = f"{_named(found, second)} {_most(found, second)}"
     if not found.study.limit:
-        which = f"It is open whether {_named(first)} or {_named(second)} limits this system"
-        return f"{which}: {first} {_most(found, first)}, {second} {_most(found, second)}"
-    what = f"The limit of this system is {_named(first)}"
+        which = f"It is open whether {_named(found, first)} or {_named(found, second)} limits"
+        return f"{which} this system: {_named(found, first)} {_most(found, first)}, {next_one}"
     if hidden:
-        what = "The limit of this system is something that was not measured, called lock here"
-    return f"{what}: it {_most(found, first)}; the next limit, {second}, {_most(found, second)}"
+        what = "Something that was not measured limits this system, perhaps a lock, a pool of "
+        what += f"connections or a service elsewhere: this unknown {_most(found, first)}"
+        return f"{what}, while {next_one}"
+    what = f"The limit of this system is {_named(found, first)}, which {_most(found, first)}"
+    return f"{what}; the next limit is {next_one.replace(' allows ', ', which allows ', 1)}"
 
 
-def _named(name: str) -> str:
-    return "the processors (cpu)" if name == "cpu" else name
+def _named(found: Any, name: str) -> str:
+    if name == "cpu":
+        return "the processor capacity"
+    return "the unknown" if _hidden(found, name) else f"the {name}"
 
 
 def _in_use(found: Any, name: str) -> float:
@@ -100,13 +114,14 @@ def _most(found: Any, name: str) -> str:
     return f"allows {found.study.used.y} = {show(most)} at most ({level}: {show(between)})"
 
 
-def _how_sure(found: Any, first: str) -> str:
+def _how_sure(found: Any, first: str, hidden: bool) -> str:
     sure = found.sureness
     how = "sure" if sure >= SURE else "likely" if found.study.limit else "not sure"
-    said = f"This is {how} as far as errors of measurement go: with other errors of the same size, "
-    said += f"{first} would still be the limit in {show(sure, '%')} of cases"
+    what = "That it is none of what was measured" if hidden else "This"
+    said = f"{what} is {how} if the model fits this system: with the scatter of these "
+    said += f"measurements, {show(sure, '%')} of simulated repetitions give the same limit"
     if f"U_{first}" in found.study.measured:
-        said += f", and {show(_in_use(found, first), '%')} of {first} was in use {_last(found)}"
+        said += f". U_{first} was {show(_in_use(found, first), '%')} {_last(found)}"
     return said
 
 
@@ -119,19 +134,33 @@ def _more(found: Any) -> str:
     return f"What to do next: measure at higher loads, up to {found.study.used.x} = {more}"
 
 
+def words(found: Any, name: str) -> tuple[str, str]:
+    """Both changes of a station: twice as many of its servers, and half its demand."""
+    if _hidden(found, name):
+        return "two of the unknown instead of one", "half the time at the unknown"
+    several = f"twice as many servers at {name}"
+    second = f"a second {name}" if found.servers(name) == 1 else several
+    return WORDS.get(name, (second, f"half the time of a transaction at the {name}"))
+
+
 def _change(found: Any, gain: Any) -> str:
     """A change in words; both changes of its station, if they bring the same."""
-    name = gain.station
-    second = f"a second {name}" if found.servers(name) == 1 else f"twice as many servers at {name}"
-    words = WORDS.get(name, (second, f"half the time at {name} of a transaction"))
-    both = [g for g in found.gains[::2] if g.station == name]
-    alike = [w for g, w in zip(both, words, strict=True) if abs(g.gain - gain.gain) < ALIKE]
-    return " or ".join(alike)
+    both = [g for g in found.gains[::2] if g.station == gain.station]
+    each = zip(both, words(found, gain.station), strict=True)
+    return " or ".join(said for g, said in each if abs(g.gain - gain.gain) < ALIKE)
 
 
 def _brings(found: Any, gain: Any) -> str:
-    more = f"{show([gain.low, gain.high], '%')} more" if gain.high >= ALIKE else "no more"
-    return f"{_change(found, gain)} would bring {more} {found.study.used.y} {_last(found)}"
+    y, change = found.study.used.y, _change(found, gain)
+    if gain.high < ALIKE:
+        return f"{change} would bring nothing {_last(found)}"
+    return f"{change} would bring {_percent(gain)} more {y} {_last(found)}"
+
+
+def _percent(gain: Any) -> str:
+    """The interval of a gain, in whole percent where that is two digits or more."""
+    ends = [round(end, 2 if abs(end) >= 0.1 else 3) for end in (gain.low, gain.high)]
+    return show(ends, "%")
 
 
 def _nothing(found: Any, best: Any) -> str:
@@ -140,5 +169,5 @@ def _nothing(found: Any, best: Any) -> str:
     later = found.gains[found.gains.index(best) + 1]
     if later.low < WORTH:
         return said
-    more, where = show([later.low, later.high], "%"), f"{found.study.used.x} = {show(later.N)}"
-    return f"{said}; at {where}, {_change(found, best)} would bring {more} more"
+    where = f"{found.study.used.x} = {show(later.N)}"
+    return f"{said}; at {where}, {_change(found, best)} would bring {_percent(later)} more"

@@ -91,7 +91,8 @@ class Limits:
         if not study.measured:
             return "; ".join(study.notes)
         if study.chosen != "closed":
-            rejected = f"a closed system is rejected, as {compare.wrong(self.face.whole)}"
+            missed = compare.wrong(self.face.whole).removeprefix("it ")
+            rejected = f"no model of users and stations fits: the best one {missed}"
             return "; ".join([*study.notes, rejected])
         if self.face.dof <= 0:
             return "there are too few measurements to test a closed system"
@@ -228,6 +229,10 @@ class Limits:
         device = (D[f"D_{devices[0]}"], self.servers(devices[0])) if devices else (0.0, 1.0)
         cpu = D["D_cpu"], self.servers("cpu")
         return int(self.study.used.N.max()), D["Z"], *cpu, D["D_lock"], *device
+
+    def words(self, name: str) -> tuple[str, str]:
+        """What is done to a station: twice as many of its servers, and half its demand."""
+        return _limit_answer.words(self, name)
 
     def answer(self) -> str:
         """What limits, how sure that is, what to do next and what it would bring."""

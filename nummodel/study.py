@@ -345,8 +345,9 @@ def _too_busy(N: np.ndarray, measured: Mapping[str, Any], given: Mapping[str, An
         worst = int(np.argmax(busy / N))
         if name.startswith("U_") and busy[worst] > OTHERS * N[worst]:
             sentences.append(
-                f"{name} says that {show(busy[worst])} servers are busy at N = {show(N[worst])}, "
-                "more than so many users keep busy: it may count the work of others as well"
+                f"at N = {show(N[worst])}, {name} says that {show(busy[worst])} servers are busy, "
+                f"which is more than a load of {show(N[worst])} should keep busy, so it probably "
+                "counts the work of other programs as well"
             )
     return sentences
 

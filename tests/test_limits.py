@@ -113,16 +113,22 @@ def test_model_and_measurements_stand_side_by_side(system):
 
 
 def test_the_answer_names_the_limit_how_sure_what_to_do_and_what_it_brings(system):
-    what, sure, gain, after = system.answer().removesuffix(".").split(". ")
-    assert what.startswith("The limit of this system is the processors (cpu): it allows X = 250 ")
-    assert "the next limit, disk, allows X = 31" in what
-    assert sure.startswith("This is sure as far as errors of measurement go: ")
-    assert "cpu would still be the limit in 100 % of cases" in sure
+    what, sure, used, gain, after = system.answer().removesuffix(".").split(". ")
+    assert what.startswith(
+        "The limit of this system is the processor capacity, which allows X = 250"
+    )
+    assert "the next limit is the disk, which allows X = 31" in what
+    assert sure.startswith("This is sure if the model fits this system: ")
+    assert "100 % of simulated repetitions give the same limit" in sure
+    assert (
+        used == f"U_cpu was {100 * networks.solve(stations(), 80, Z).X * D_CPU / C:.3g} % at N = 80"
+    )
     assert gain.startswith("What to do next: half the processor time of a transaction")
     before, then = (networks.solve(s, 80, Z).X for s in (stations(), stations(cpu=D_CPU / 2)))
     low, high = map(float, re.search("bring (.*) to (.*) % more X at N = 80", gain).groups())
-    assert low - 0.1 <= 100 * (then / before - 1) <= high + 0.1
-    assert after == "Then measure again, since after this change disk is the limit"
+    assert low - 1 <= 100 * (then / before - 1) <= high + 1
+    assert "not more because the disk would limit then" in gain
+    assert after == "Then measure again"
 
 
 def test_below_its_limit_a_system_gains_nothing_yet(tmp_path):
@@ -151,7 +157,7 @@ def test_an_empty_cell_leaves_out_its_row_and_a_wrong_one_its_column(tmp_path):
         else:
             assert "row 5 of the file: left out, as R is empty there" in found.study.remarks
             assert found.study.used.N.tolist() == [n for n in N if n != 10]
-            assert found.answer().startswith("The limit of this system is the processors (cpu)")
+            assert found.answer().startswith("The limit of this system is the processor capacity")
     alone = tmp_path / "alone.csv"
     alone.write_text("N,X,R\n1,10,0.1\n2,19,n/a\n4,30,0.13\n")
     assert f"R is not used: {alone}:3: R is 'n/a'" in limits.read(alone).unmet
@@ -160,7 +166,7 @@ def test_an_empty_cell_leaves_out_its_row_and_a_wrong_one_its_column(tmp_path):
 def test_the_work_of_others_is_told(tmp_path):
     """The processors are full already with one user, who can keep one of them busy."""
     found = limits.read(written(tmp_path / "a.csv", error=0.01, U_cpu=1.0))
-    assert "U_cpu says that 8 servers are busy at N = 1" in found.answer()
+    assert "at N = 1, U_cpu says that 8 servers are busy" in found.answer()
     assert found.answer().endswith("stop what else runs on the machine, and measure again.")
 
 
@@ -181,14 +187,14 @@ def test_intervals_of_gains_hold_the_true_gain(tmp_path):
         ({"R": np.nan, "U_cpu": np.nan, "U_disk": np.nan}, "do not tell one station from another"),
         ({"R": 5.0}, "requests are under way"),
         ({"R": 0.05}, "users think for"),
-        ({"c_cpu": 16}, "a closed system is rejected"),
+        ({"c_cpu": 16}, "no model of users and stations fits"),
     ],
 )
 def test_where_no_closed_system_fits_no_gain_is_told(tmp_path, changes, why):
     found = limits.read(written(tmp_path / "a.csv", error=0.01, **changes))
     said = found.answer()
     assert why in found.unmet and why in said
-    assert said.startswith("These measurements do not tell what limits the system: ")
+    assert said.startswith("These measurements do not tell what limits the system")
     assert "would bring most" not in said and said.count("refits") == 0
     with pytest.raises(InputError, match="these measurements do not tell demands"):
         found.figures()
@@ -220,9 +226,9 @@ def test_a_lock_that_nobody_measured_is_said_to_be_one(tmp_path):
     found = limits.read(written(tmp_path / "a.csv", **known, U_disk=np.nan))
     said = found.answer()
     assert found.stations[0] == "lock"
-    assert said.startswith("The limit of this system is something that was not measured")
+    assert said.startswith("Something that was not measured limits this system, perhaps a lock")
     assert "What to do next: find out what requests wait for" in said
-    assert said.endswith("would bring no more X at N = 80."), "processors do not help"
+    assert said.endswith("would bring nothing at N = 80."), "processors do not help"
 
 
 def test_a_plan_starts_from_what_was_measured(system, tmp_path):
