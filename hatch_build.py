@@ -14,12 +14,13 @@ SHIPPED = {
         "nummodel": "nummodel",
         "data": "nummodel/shipped/data",
         "notebooks": "nummodel/shipped/notebooks",
+        "docs/questions.md": "nummodel/shipped/docs/questions.md",
     },
     "sdist": {
         name: name
         for name in (
             *("nummodel", "data", "notebooks", "tests", "hatch_build.py", "Makefile"),
-            *("requirements.lock", "requirements.hashes", "CHANGELOG.md"),
+            *("requirements.lock", "requirements.hashes", "CHANGELOG.md", "docs/questions.md"),
         )
     },
 }
@@ -34,8 +35,8 @@ class Tracked(BuildHookInterface):
         root, places = Path(self.root), SHIPPED[self.target_name]
         found = tracked if (root / ".git").exists() else present
         for path in found(root, list(places)):
-            top, slash, rest = path.partition("/")
-            build_data["force_include"][str(root / path)] = f"{places[top]}{slash}{rest}"
+            top = next(top for top in places if f"{path}/".startswith(f"{top}/"))
+            build_data["force_include"][str(root / path)] = places[top] + path.removeprefix(top)
 
 
 def tracked(root: Path, tops: list[str]) -> list[str]:

@@ -77,8 +77,10 @@ def test_links_lead_somewhere(page):
         name, _, heading = target.partition("#")
         path = (ROOT / page).parent / name
         assert path.exists(), target
-        titles = re.findall(r"^#+ (.+)$", path.read_text(encoding="utf-8"), re.M) if heading else []
-        assert not heading or heading in [t.lower().replace(" ", "-") for t in titles], target
+        if not heading or path.suffix == ".ipynb":  # records of a notebook: test_notebooks has them
+            continue
+        titles = re.findall(r"^#+ (.+)$", path.read_text(encoding="utf-8"), re.M)
+        assert heading in [t.lower().replace(" ", "-") for t in titles], target
 
 
 @by_page

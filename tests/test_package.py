@@ -222,7 +222,7 @@ def wheel(tmp_path_factory):
 
 def test_data_and_notebooks_travel_in_the_wheel(wheel):
     inside = set(ZipFile(wheel).namelist())
-    for kind in ("data/*.csv", "data/datapackage.json", "notebooks/*.ipynb"):
+    for kind in ("data/*.csv", "data/datapackage.json", "notebooks/*.ipynb", "docs/questions.md"):
         assert list(ROOT.glob(kind))
         assert {f"nummodel/shipped/{p.relative_to(ROOT)}" for p in ROOT.glob(kind)} <= inside
 
@@ -331,7 +331,7 @@ def in_wheel(path):
 
 def test_wheel_and_sdist_contain_what_git_tracks(littered, tmp_path):
     """The sdist, too, and the wheel that is made of it."""
-    expected = tracked("nummodel", "data", "notebooks")
+    expected = tracked("nummodel", "data", "notebooks", "docs/questions.md")
     assert in_wheel(built(littered, "wheel", tmp_path / "wheel")) == expected
     unpack_archive(built(littered, "sdist", tmp_path / "sdist"), tmp_path / "unpacked")
     (unpacked,) = (tmp_path / "unpacked").iterdir()

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from nummodel import __version__
 from nummodel.nomenclature import show
-from nummodel.records import claims
+from nummodel.records import claims, data
 from nummodel.reports import rendering, results
 from nummodel.reports.files import GENERATOR
 from nummodel.reports.notebook import declared
@@ -20,7 +20,9 @@ from nummodel.reports.results import Outcome
 from nummodel.reports.runs import Run
 
 #: A link to the page of another notebook.
-PAGE = re.compile(r'<a class="page" href="(?P<name>[\w-]+)\.html">(?P<text>.*?)</a>', re.DOTALL)
+PAGE = re.compile(
+    r'<a class="page" href="(?P<name>[\w-]+)\.html(?:#[^"]*)?">(?P<text>.*?)</a>', re.DOTALL
+)
 #: In the index as long as some runs are not done.
 RELOAD = '<meta http-equiv="refresh" content="30">'
 #: Sentences of an answer in the head of a page, and comparisons that are not folded there.
@@ -55,6 +57,11 @@ def page(outcome: Outcome, names: Collection[str]) -> str:
         exercises=exercises,
     )
     html = rendering.with_parameters(html, outcome)
+    return _linked(html, names)
+
+
+def _linked(html: str, names: Collection[str]) -> str:
+    """HTML that links to the pages with these `names`, and to no other notebook's."""
     return PAGE.sub(lambda link: link[0] if link["name"] in names else link["text"], html)
 
 
@@ -72,20 +79,40 @@ def _answers(expected: dict[str, Any], outcome: Outcome) -> Iterator[str]:
 def index(outcomes: list[Outcome]) -> str:
     """The page that shows all runs as cards, failed ones first, and lists all claims, audits apart.
 
-    Runs of the same notebook also make a table, which a click on a head sorts. As long as some runs
-    are not done, the index says how many are, and browsers reload it.
+    Above the cards, it has the questions of the documents that these runs are about. Runs of the
+    same notebook also make a table, which a click on a head sorts. As long as some runs are not
+    done, the index says how many are, and browsers reload it.
     """
     by_notebook: dict[str, list[Outcome]] = {}
     for outcome in outcomes:
         by_notebook.setdefault(outcome.run.notebook.stem, []).append(outcome)
     return _template("index.html.j2").render(
         outcomes=outcomes,
+        questions=_questions(outcomes),
         cards=[_card(o) for o in sorted(outcomes, key=lambda o: not o.error)],
         notebooks=[_beside(of_notebook) for of_notebook in by_notebook.values()],
         groups=_groups(outcomes),
         reload=RELOAD,
         written=f"{datetime.now():%Y-%m-%d at %H:%M:%S}",
     )
+
+
+def questions(notebooks: Collection[str]) -> list[str]:
+    """The table of docs/questions.md, of which the rows that are about these notebooks: lines of
+    Markdown with links to notebooks in the same folder; none if there is no such row.
+    """
+    text = (data.HOME / "docs" / "questions.md").read_text(encoding="utf-8")
+    head, rule, *rows = re.findall(r"^\|.*", text.replace("../notebooks/", ""), re.MULTILINE)
+    asked = [row for row in rows if any(f"]({name}.ipynb) |" in row for name in notebooks)]
+    return [head, rule, *asked] if asked else []
+
+
+def _questions(outcomes: list[Outcome]) -> dict[str, Any]:
+    """Number and table of the questions that the runs are about, with links to pages there are."""
+    lines = questions({outcome.run.notebook.stem for outcome in outcomes})
+    html = rendering.prose("\n".join(lines))
+    paged = {outcome.run.name for outcome in outcomes if outcome.paged and not outcome.unfinished}
+    return {"number": max(len(lines) - 2, 0), "html": _linked(html, paged)}
 
 
 def _card(outcome: Outcome) -> dict[str, Any]:

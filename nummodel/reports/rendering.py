@@ -108,8 +108,9 @@ def prose(markdown: str, page: str = "") -> str:
             return super().text(BEFORE_UNIT.sub("\N{NO-BREAK SPACE}", text))
 
         def link(self, text: str, url: str, title: str | None = None) -> str:
-            if other := re.fullmatch(r"([\w-]+)\.ipynb", url):  # whose page stands beside this one
-                return f'<a class="page" href="{other[1]}.html">{text}</a>'
+            # Of another notebook, whose page stands beside this one, or of one of its records.
+            if other := re.fullmatch(r"([\w-]+)\.ipynb(#.+)?", url):
+                return f'<a class="page" href="{other[1]}.html{other[2] or ""}">{text}</a>'
             if not url.startswith("#"):
                 return super().link(text, url, title)
             return f'<a class="figure" href="{page}{url}">{text}</a>'

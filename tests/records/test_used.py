@@ -28,15 +28,7 @@ UNUSED = {
         "most processors of 5.2": "a limit of support, which nothing measured sets",
         "most processors of 5.3": "a limit of support, and the size of the largest run",
     },
-    "semaphore-limits": {"SEMMNI": "the most sets there may be; the text uses semaphores of a set"},
-    "rdb-shares": {
-        "creation_io": "tells of creating a database, not of transactions",
-        "v72_gain_worst": "says that nothing became slower, without a figure to hold it against",
-    },
-    "rdb-counts": {
-        "cluster_nodes": "the document compares single systems, and gives no rate of a cluster",
-        "scan_lines": "lines of a listing; no time belongs to them",
-    },
+    "rdb-counts": {"scan_lines": "lines of a listing; no time belongs to them"},
     "gs-topology": dict.fromkeys(("hoses", "memories"), "the same in all three systems"),
     "gs-examples": {
         "reserved memory of a RAD, example 1": "the same on each RAD: data are striped evenly",

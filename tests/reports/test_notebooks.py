@@ -197,6 +197,30 @@ def test_each_number_in_prose_is_that_of_the_record_it_names(name, outcome_of):
     assert prose.strange(NOTEBOOKS[name], outcome.claims) == []
 
 
+@pytest.mark.parametrize("name", [name for name in NOTEBOOKS if name.startswith("1")])
+def test_questions_of_a_document_have_the_figures_of_its_notebook(name, outcome_of):
+    """The table in docs/ has rows for each document, the notebook's own question among them."""
+    rows, (title, _) = pages.questions([name]), notebook.summary(NOTEBOOKS[name])
+    assert len(rows) >= 7 and f"| {title} |" in rows[2]
+    assert all(row.count("|") == 6 and "|  |" not in row for row in rows)
+    text = "\n".join(rows).replace(f"{name}.ipynb#", "#").replace(title, "")
+    assert set(re.findall(r"([\w-]+)\.ipynb", text)) == {name}
+    said = {*prose.texts(NOTEBOOKS[name])}
+    cells = [cell for cell in NOTEBOOKS[name].cells if cell.source not in said]
+    cells += [{"cell_type": "markdown", "source": text, "metadata": {}}]
+    assert prose.strange({"cells": cells}, outcome_of(name)[0].claims) == []
+
+
+def test_an_index_has_the_questions_that_its_runs_are_about(outcome_of):
+    """With links to the pages that are there; none about a file of the reader's own."""
+    linux, own = (outcome_of(name)[0] for name in ("13-linux-semaphores", "21-your-scaling-data"))
+    index = pages.index([linux, own])
+    first, second = (name in index for name in ("What do the load rates", "Which SEMMSL would"))
+    assert second and not first
+    assert 'href="13-linux-semaphores.html#growth-at-the-older-lock"' in index
+    assert "measurement would settle it" not in pages.index([own])
+
+
 @by_name
 def test_links_on_the_page_lead_to_what_it_has(name, outcome_of):
     page = (outcome_of(name)[1] / f"{name}.html").read_text()
