@@ -201,7 +201,7 @@ def test_each_number_in_prose_is_that_of_the_record_it_names(name, outcome_of):
 def test_questions_of_a_document_have_the_figures_of_its_notebook(name, outcome_of):
     """The table in docs/ has rows for each document, the notebook's own question among them."""
     rows, (title, _) = pages.questions([name]), notebook.summary(NOTEBOOKS[name])
-    assert len(rows) >= 7 and f"| {title} |" in rows[2]
+    assert len(rows) > 5 and f"| {title} |" in rows[2]
     assert all(row.count("|") == 6 and "|  |" not in row for row in rows)
     text = "\n".join(rows).replace(f"{name}.ipynb#", "#").replace(title, "")
     assert set(re.findall(r"([\w-]+)\.ipynb", text)) == {name}
