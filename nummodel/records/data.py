@@ -3,6 +3,12 @@
 A table is one CSV with the digits that its source prints; `data/datapackage.json` is the card of
 all of them. A printed figure is known to half a unit of its last digit; one that is computed from
 other columns is known no better than their rounding allows.
+
+Words make a figure less exact, alike in the tables of all four documents. A figure that is called
+about or approximate is exact to half a step. The step is that of its second digit, or of its last
+nonzero digit if this comes later; it is five units of a digit that is 0 or 5, and one unit of any
+other digit. So "about 50" is 47.5 to 52.5, "about 45,000" is 42,500 to 47,500 and "about 71,000" is
+70,500 to 71,500. A single digit is exact to half a unit: "about 3" is 2.5 to 3.5.
 """
 
 import json

@@ -2,6 +2,7 @@
 
 import csv
 import hashlib
+import re
 from decimal import Decimal
 from html import escape
 from pathlib import Path
@@ -203,6 +204,28 @@ def test_figures_lie_between_what_their_words_allow(name):
     assert (frame["low"] <= frame["high"]).all()
     for column in {"X", "value"} & set(frame):
         assert frame[column].between(frame["low"], frame["high"]).all()
+
+
+def half_of(about: float) -> float:
+    """The rule of `nummodel.records.data` for a figure that is called about."""
+    digits = f"{about:.0f}"
+    place = min(len(digits), max(2, len(digits.rstrip("0"))))
+    fives = len(digits) > 1 and digits[place - 1] in "05"
+    return (5 if fives else 1) * 10 ** (len(digits) - place) / 2
+
+
+def test_about_means_the_same_in_all_four_documents():
+    """`low` and `high` are equally far from the figure; what is second hand is not theirs."""
+    seen = []
+    for name in (name for name in TABLES if data.card(name)["standing"] != "second hand"):
+        header, *rows = cells(name)
+        low, high = ([i for i, h in enumerate(header) if h.startswith(e)] for e in ("low", "high"))
+        for row in rows:
+            if low and re.search(r"\b(about|approximately)\b", " ".join(row)):
+                ends = float(row[low[0]]), float(row[high[0]])
+                assert np.subtract(*ends[::-1]) / 2 == half_of(sum(ends) / 2), row
+                seen.append(sum(ends) / 2)
+    assert {50, 45_000, 3, 6, 20, 49_500, 71_000, 50_000_000} <= set(seen)
 
 
 def test_the_lock_log_belongs_to_the_32_way_run():
