@@ -202,15 +202,13 @@ def mutex(N, Z, S, wake, patience=0.0) -> Contended:
     A thread that releases the lock leaves it to one that spins, if there is one. If not, the lock
     is free, and a sleeping thread is woken, which runs `wake` later. If another thread has taken
     the lock by then, the woken thread spins again. So sleeping threads cost little as long as
-    others come soon; if few come, the lock is free while a thread wakes. Each thread has a
-    processor.
+    others come soon. Each thread has a processor.
 
     >>> mutex(N=8, Z=10.0, S=1.0, wake=5.0, patience=[0.0, 2.0, 50.0]).X.round(2)
     array([0.37, 0.59, 0.66])
 
-    Threads fall asleep and wake more rarely than others come and go, so that for each number of
-    sleeping threads the others are a closed system of their own. A waiter loses patience at a
-    constant rate, in as many cases as with a constant patience and one hold to wait for.
+    For each number of sleeping threads the others are a closed system of their own. A waiter loses
+    patience at a constant rate, as often as with a constant patience and one hold to wait for.
     """
     within("S", S, SHORTEST)
     N, Z, S, wake, patience = np.broadcast_arrays(N, Z, S, wake, patience)
@@ -233,9 +231,7 @@ def mutex(N, Z, S, wake, patience=0.0) -> Contended:
 
 
 def _shares(ratios, axis):
-    """Of the time in the first state of a chain, and in each further one, from the ratios of the
-    rates to it and back.
-    """
+    """Shares of the time in a chain's first state and in others, by ratios of rates to and back."""
     weights = np.cumsum(np.log(np.minimum(ratios, 1 / NEVER)), axis=axis)
     largest = np.maximum(weights.max(axis=axis, keepdims=True, initial=0.0), 0.0)
     first, further = np.exp(-largest), np.exp(weights - largest)
