@@ -189,7 +189,7 @@ def test_planner_follows_its_sliders(page, lab):
 
 def assert_labels_fit(page):
     # MathJax lays a second formula over each, which nobody sees, for readers aloud.
-    page.add_style_tag(content="mjx-assistive-mml { display: none !important }")
+    page.evaluate("document.querySelectorAll('mjx-assistive-mml').forEach(e => e.remove())")
     labels = page.locator(".widget-label, .widget-readout")
     assert labels.count() > 4 and labels.evaluate_all(CUT) == []
 
