@@ -1,6 +1,6 @@
 """One real change, predicted before it is made: a second processor, and a second lock.
 
-`clients.c` is compiled and measured by `nummodel measure` before the change. `nummodel.limits`
+`clients.c` is compiled and measured by `nummodel measure` before the change. `nummodel.answers.limits`
 predicts the gain at the last load, and the prediction is written down. Then the same program is run
 at that load in pairs, before and after the change by turns, as the machine may get slower or faster
 meanwhile; the gain is the mean over the pairs, with two standard errors. Run by `make change`; the
@@ -17,7 +17,7 @@ import click
 import numpy as np
 from tqdm import tqdm
 
-from nummodel import limits
+from nummodel.answers import limits
 from nummodel.nomenclature import show
 from nummodel.records import claims
 

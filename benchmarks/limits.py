@@ -1,6 +1,6 @@
 """Which processors will be full, how much throughput can still grow, and what would a change bring?
 
-Three questions that `nummodel.limits` answers are held against what is known: the curves of servers
+Three questions that `nummodel.answers.limits` answers are held against what is known: the curves of servers
 that went on to 512 threads, and made systems with known truths (`systems.drawn`), changed in the
 same way as the systems that were fitted to their measurements. Run by `make limits`; the figures go
 to benchmarks/LIMITS.md. `--example` writes data/simulated-shop.csv instead.
@@ -21,8 +21,8 @@ import pandas as pd
 import systems as made
 from tqdm import tqdm
 
-from nummodel import full, limits
-from nummodel._limit_answer import WORTH
+from nummodel.answers import full, limits
+from nummodel.answers._limit_answer import WORTH
 from nummodel.fits._trend import SPREAD, Trend
 
 HOME = Path(__file__).parent

@@ -268,7 +268,7 @@ def fit(file, x, y, law, weights, holdout, level, at, known, target, plot, as_js
     folder with the outputs of a load test, or a table that `nummodel list tables` names. Commas,
     semicolons or tabs separate the cells.
     """
-    from nummodel import study, tables
+    from nummodel.answers import study, tables
 
     kind = plot and plot.suffix.lower()[1:]
     if plot and kind not in ("png", "svg"):
@@ -314,7 +314,7 @@ def compare(before, after, x, y, weights, level, as_json) -> None:
     are measured several times, the scatter of these runs tells how large errors are. An error that
     all runs of a file share, such as that of another machine, looks like a change.
     """
-    from nummodel import change
+    from nummodel.answers import change
 
     result = change.document(before, after, x, y, weights, level)
     if as_json:

@@ -7,7 +7,7 @@ import pytest
 from inprocess import nummodel
 from scipy import stats
 
-from nummodel.change import compared
+from nummodel.answers.change import compared
 from nummodel.records.columns import Points
 
 LOADS = np.array([1.0, 2, 4, 8, 16, 32])

@@ -16,7 +16,7 @@ from inprocess import nummodel
 from scipy import stats
 from scipy.optimize import curve_fit
 
-from nummodel import study
+from nummodel.answers import study
 from nummodel.fits import CHECKED, EXTRAPOLATION, chance, forecast, largest_load, smallest_load
 from nummodel.models.scaling import LAWS
 from nummodel.nomenclature import quantity, show

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from nummodel import full, limits
+from nummodel.answers import full, limits
 from nummodel.errors import InputError
 from nummodel.models import networks
 from nummodel.records import data

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from nummodel.answers.options import Target
 from nummodel.errors import InputError
 from nummodel.fits import CHECKED, FELL, Fit, chance, largest_load, smallest_load
 from nummodel.fits._closed import Face
@@ -13,7 +14,6 @@ from nummodel.fits._forecast import FAR, Outlook, outlook
 from nummodel.fits._trend import STEEPEST, Trend
 from nummodel.models.operational import interactive_response
 from nummodel.nomenclature import show
-from nummodel.options import Target
 from nummodel.records.columns import Points
 
 #: If a forecast changes by less than this share, it is told as the same.

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from nummodel import _limit_answer
+from nummodel.answers import _limit_answer
+from nummodel.answers.study import Study, fit_table
 from nummodel.errors import InputError
 from nummodel.fits import bootstrap, compare
 from nummodel.fits._closed import Face, rival
 from nummodel.fits._targets import of
 from nummodel.models import systems
 from nummodel.records import columns
-from nummodel.study import Study, fit_table
 
 if TYPE_CHECKING:
     import pandas as pd

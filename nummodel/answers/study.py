@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nummodel import options
-from nummodel.ahead import Ahead, Row, Wanted
+from nummodel.answers import options
+from nummodel.answers.ahead import Ahead, Row, Wanted
 from nummodel.errors import InputError
 from nummodel.fits import (
     EXTRAPOLATION,

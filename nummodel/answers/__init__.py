@@ -1,0 +1,5 @@
+"""Answers: what is said of a user's table, in sentences, tables and figures."""
+
+from nummodel._faces import face
+
+__getattr__, __dir__ = face(__name__, "ahead change full limits options study tables which_lock")
