@@ -1,10 +1,10 @@
 """One real change, predicted before it is made: a second processor, and a second lock.
 
-`clients.c` is compiled and measured by `nummodel measure` before the change. `nummodel.answers.limits`
-predicts the gain at the last load, and the prediction is written down. Then the same program is run
-at that load in pairs, before and after the change by turns, as the machine may get slower or faster
-meanwhile; the gain is the mean over the pairs, with two standard errors. Run by `make change`; the
-record goes to benchmarks/CHANGE.md as it comes. It needs a C compiler, taskset, and two processors.
+`clients.c` is compiled and measured by `nummodel measure` before the change. What `answers.limits`
+predicts of the gain at the last load is written down. Then the same program is run at that load in
+pairs, before and after the change by turns, as the machine may get slower or faster meanwhile; the
+gain is the mean over the pairs, with two standard errors. Run by `make change`; the record goes to
+benchmarks/CHANGE.md as it comes. It needs a C compiler, taskset, and two processors.
 """
 
 import subprocess

@@ -1,6 +1,6 @@
 """Which processors will be full, how much throughput can still grow, and what would a change bring?
 
-Three questions that `nummodel.answers.limits` answers are held against what is known: the curves of servers
+Three questions that `answers.limits` answers are held against what is known: the curves of servers
 that went on to 512 threads, and made systems with known truths (`systems.drawn`), changed in the
 same way as the systems that were fitted to their measurements. Run by `make limits`; the figures go
 to benchmarks/LIMITS.md. `--example` writes data/simulated-shop.csv instead.
