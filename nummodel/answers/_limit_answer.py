@@ -121,7 +121,7 @@ def _how_sure(found: Any, first: str, hidden: bool) -> str:
     said = f"{what} is {how} if the model fits this system: with the scatter of these "
     said += f"measurements, {show(sure, '%')} of simulated repetitions give the same limit"
     if f"U_{first}" in found.study.measured:
-        said += f". U_{first} was {show(_in_use(found, first), '%')} {_last(found)}"
+        said += f"; U_{first} was {show(_in_use(found, first), '%')} {_last(found)}"
     return said
 
 
@@ -160,7 +160,7 @@ def _brings(found: Any, gain: Any) -> str:
 def _percent(gain: Any) -> str:
     """The interval of a gain, in whole percent where that is two digits or more."""
     ends = [round(end, 2 if abs(end) >= 0.1 else 3) for end in (gain.low, gain.high)]
-    return show(ends, "%")
+    return show(ends if ends[0] < ends[1] else ends[0], "%")
 
 
 def _nothing(found: Any, best: Any) -> str:
