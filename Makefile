@@ -139,7 +139,7 @@ lock: $(BIN)/uv  ## renew requirements.lock and requirements.hashes
 	@sed '/^ /d; s/ \\$$//' requirements.hashes > requirements.lock
 
 clean:  ## remove what these targets made
-	rm -rf $(VENV) .venv-oldest .venv-newest report dist .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) .venv-oldest .venv-newest report dist benchmarks/.sweeps .pytest_cache .mypy_cache .ruff_cache
 
 $(BIN)/uv:
 	@echo 'nummodel: setting up $(VENV) first (about a minute, 700 MB)' >&2

@@ -492,7 +492,7 @@ def drill_lines(rows: list[list[Any]], count: int) -> list[str]:
         'before the harm was written or executed again. "Executed more" counts executions beyond '
         "one a run: of runs that were under way when the harm was done, or lost on their way.",
         "",
-        "| harm | written before | exit code | written by the first command | executed more | [s] |",
+        "| harm | written before | exit code | written after it | executed more | [s] |",
         "|---|---|---|---|---|---|",
         *[f"| {' | '.join(map(str, row))} |" for row in rows],
         "",
@@ -526,7 +526,7 @@ def paper_lines(took: dict[str, float], runs: int, each: float, rates: dict) -> 
     dask = rates["Dask, two workers"]["rate"] / 2
     chunks, stored = 1e9 / dask, rates["stored"]["bytes"]
     run = 3 * took["cluster"] / runs  # seconds of a worker
-    wide = 1e4 * run / places
+    wide, limit = 1e4 * run / places, "is" if each * places > 1 else "is not"
     return [
         "## What a task costs, and 100 machines on paper",
         "",
@@ -536,16 +536,16 @@ def paper_lines(took: dict[str, float], runs: int, each: float, rates: dict) -> 
         f"The following is computed for 100 machines with {places} workers in all, each as fast as "
         "one of the workers above. It was not measured.",
         "",
-        f"- 10^9 points of this network are {chunks:,.0f} chunks of a second, {chunks / places:,.0f} "
-        f"s of work of {places} workers. The scheduler needs {chunks * each:,.0f} s for as many "
-        f"tasks, so it {'is' if each * places > 1 else 'is not'} the limit: it can keep about "
+        f"- 10^9 points of this network are {chunks:,.0f} chunks of a second, and "
+        f"{chunks / places:,.0f} s of work of {places} workers. The scheduler needs "
+        f"{chunks * each:,.0f} s for as many tasks, so it {limit} the limit: it can keep about "
         f"{1 / each:,.0f} workers busy with chunks of a second. Longer chunks (`chunk=`) relieve "
         f"it. The files take {stored:.1f} GB.",
         f"- 10^4 short notebooks are {wide:,.0f} s of work of {places} workers, "
         f"{1e4 / wide:,.0f} runs a second, for which the scheduler needs {1e4 * each:,.0f} s. The "
-        f"files take {took['bytes'] * 1e4 / 1e9:.1f} GB, all of which the command receives, writes, "
-        "and holds in memory for the index. The memory of the command breaks first with larger "
-        "notebooks or more runs, before the scheduler does.",
+        f"files take {took['bytes'] * 1e4 / 1e9:.1f} GB, all of which the command receives, "
+        "writes, and holds in memory for the index. The memory of the command breaks first with "
+        "larger notebooks or more runs, before the scheduler does.",
     ]
 
 

@@ -16,8 +16,7 @@ The load for a throughput needs no count of its own: its interval holds the load
 interval of the curve holds that throughput.
 """
 
-from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Iterator
 from datetime import date
 from functools import partial
 from itertools import product
@@ -25,9 +24,9 @@ from pathlib import Path
 
 import click
 import numpy as np
+import pandas as pd
 from scipy.special import ndtri
 from scipy.stats import f as F
-from tqdm import tqdm
 
 from nummodel.fits import Fit, _intervals, _targets, fit, joint
 from nummodel.fits._leastsquares import Batch, Solution
@@ -35,6 +34,7 @@ from nummodel.fits._search import descend
 from nummodel.models import scaling, systems
 from nummodel.models.scaling import LAWS
 from nummodel.nomenclature import quantity
+from nummodel.sweeps import sweep
 
 GRIDS = {
     6: np.array([1.0, 2, 4, 8, 16, 32]),
@@ -95,6 +95,12 @@ def cell(seed: int, replicates: int, at: tuple) -> list[tuple]:
         share = f"{100 * held.mean():.4g}"
         rows.append((weights, error, name, label, n, 100 * noise, near, asked, share, count))
     return rows
+
+
+def table(cell: np.ndarray, study: Callable, seed: int, replicates: int, cells: list):
+    """The rows of one cell, for `sweep`."""
+    rows = study(seed, replicates, cells[cell[0]])
+    return pd.DataFrame(rows, columns=HEADER.split(","))
 
 
 def joint_cell(seed: int, replicates: int, at: tuple) -> list[tuple]:
@@ -226,12 +232,14 @@ def main(seed: int, replicates: int, jobs: int, output: Path) -> None:
     """Count how often 95 % intervals hold the truth."""
     truths = [(name, truth) for name in TRUTHS for truth in TRUTHS[name]]
     cells = [(i, *at) for i, at in enumerate(product(STUDIES, truths, GRIDS, NOISES))]
-    with ProcessPoolExecutor(jobs) as pool:
-        found = pool.map(partial(cell, seed, replicates), cells)
-        rows = [row for rows in tqdm(found, total=len(cells), unit="cell") for row in rows]
-        together = [(i, *at) for i, at in enumerate(product(COLUMNS, LOADS, JOINT_NOISES))]
-        found = pool.map(partial(joint_cell, seed, replicates), together)
-        rows += [row for rows in tqdm(found, total=len(together), unit="cell") for row in rows]
+    together = [(i, *at) for i, at in enumerate(product(COLUMNS, LOADS, JOINT_NOISES))]
+    rows = []
+    for study, some in ((cell, cells), (joint_cell, together)):
+        # Kept until `make clean`, so that a study that was stopped goes on.
+        folder = Path(__file__).parent / ".sweeps" / f"{study.__name__}-{seed}-{replicates}"
+        model = partial(table, study=study, seed=seed, replicates=replicates, cells=some)
+        found = sweep(model, {"cell": range(len(some))}, folder, jobs, chunk=1)
+        rows += [tuple(row.values()) for row in found.to_table().to_pylist()]
     lines = [",".join(f"{v:g}" if isinstance(v, float) else str(v) for v in row) for row in rows]
     output.write_text("\n".join([HEADER, *lines]) + "\n")
     click.echo(f"{date.today()}, seed {seed}")

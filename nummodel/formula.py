@@ -10,6 +10,7 @@ and arrays, and with jets for its gradient; a body with cases goes through SymPy
 only where it is needed, since that takes half a second.
 """
 
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache, cached_property, update_wrapper
 from inspect import Parameter, Signature, signature
@@ -56,6 +57,13 @@ class Formula:
         self.__signature__ = Signature(arguments)
         self.body = law
         self._valid = valid
+
+    def __reduce__(self) -> Any:
+        """A law of a module is sent to other processes by its name, and found there."""
+        module = sys.modules.get(self.__module__)
+        if getattr(module, self.__name__, None) is self:
+            return self.__name__
+        return super().__reduce_ex__(2)
 
     def meaning(self, name: str) -> Quantity:
         """What a name stands for in this law: its own meaning, or that of the nomenclature. Raises

@@ -35,6 +35,8 @@ COURSE = PAGES["docs/course.md"]
 NOTEBOOKS = {path.stem: notebook.read(path) for path in runs.notebooks()}
 HERE = re.compile(r"^(make|source) .*\n", re.M)  # make is only asked, the path is set
 by_page = pytest.mark.parametrize("page", PAGES)
+#: Its commands start processes that go on, and are run by test_package and test_cluster.
+runs_here = pytest.mark.parametrize("page", [page for page in PAGES if page != "docs/cluster.md"])
 
 
 def blocks(page, language):
@@ -91,7 +93,7 @@ def test_files_that_are_named_exist(page):
         assert "NAME" in name or (ROOT / name).exists(), name
 
 
-@by_page
+@runs_here
 def test_programs_run(page):
     """In their order, as one program."""
     program: dict = {}
@@ -135,7 +137,7 @@ def run(tmp_path_factory):
     return run
 
 
-@by_page
+@runs_here
 def test_commands_run(page, run):
     for block in blocks(page, "sh"):
         for command in commands(HERE.sub("", block)):

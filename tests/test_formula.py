@@ -1,5 +1,7 @@
 """Every formula: its NumPy function and gradient against high-precision arithmetic."""
 
+import pickle
+
 import mpmath
 import numpy as np
 import pytest
@@ -180,3 +182,8 @@ def test_quantities_are_complete(name):
     latex, unit, meaning, low, high = nomenclature.quantity(name)
     assert latex and unit and meaning and low < high
     assert latex in nomenclature.label(name)
+
+
+def test_a_law_is_sent_to_processes_by_its_name():
+    for law in scaling.LAWS.values():
+        assert pickle.loads(pickle.dumps(law)) is law

@@ -192,7 +192,7 @@ def test_workers_of_dask_do_the_same(tmp_path, monkeypatch):
     from distributed import Client
 
     local = {"processes": False, "n_workers": 2, "threads_per_worker": 1}
-    with Client(**local, dashboard_address=None) as client:
+    with Client(**local, dashboard_address="127.0.0.1:0") as client:
         found = rows(sweep(volume, GRID, tmp_path / "dask", client=client, chunk=5))
         sample = pd.DataFrame({"a": range(9), "b": 1.0, "c": 0})
         sampled = rows(sweep(volume, sample, tmp_path / "sample", client=client, chunk=2))

@@ -15,6 +15,7 @@ from nummodel.nomenclature import show
 from nummodel.records import claims, data
 from nummodel.reports import rendering, results
 from nummodel.reports.files import GENERATOR
+from nummodel.reports.multiples import MANY, multiples
 from nummodel.reports.notebook import declared
 from nummodel.reports.results import Outcome
 from nummodel.reports.runs import Run
@@ -86,10 +87,11 @@ def index(outcomes: list[Outcome]) -> str:
     by_notebook: dict[str, list[Outcome]] = {}
     for outcome in outcomes:
         by_notebook.setdefault(outcome.run.notebook.stem, []).append(outcome)
+    few = [o for o in outcomes if o.error or len(by_notebook[o.run.notebook.stem]) <= MANY]
     return _template("index.html.j2").render(
         outcomes=outcomes,
         questions=_questions(outcomes),
-        cards=[_card(o) for o in sorted(outcomes, key=lambda o: not o.error)],
+        cards=[_card(o) for o in sorted(few, key=lambda o: not o.error)],
         notebooks=[_beside(of_notebook) for of_notebook in by_notebook.values()],
         groups=_groups(outcomes),
         reload=RELOAD,
@@ -138,8 +140,14 @@ def _beside(outcomes: list[Outcome]) -> dict[str, Any]:
         if o.checked:
             held = f"{sum(c['ok'] for c in o.checked)} of {len(o.checked)}"
         rows.append((o, values, held, [o.records.get(n, "") for n in varying]))
-    groups = _groups(outcomes)
-    return {"outcomes": outcomes, "told": given, "found": varying, "rows": rows, "groups": groups}
+    return {
+        "outcomes": outcomes,
+        "told": given,
+        "found": varying,
+        "rows": rows,
+        "groups": _groups(outcomes),
+        "curves": multiples(outcomes, given, varying, default) if len(outcomes) > MANY else None,
+    }
 
 
 def _groups(outcomes: list[Outcome]) -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@ from contextlib import suppress
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, TemporaryFile, gettempdir
 from typing import Any
 
 from nummodel.cluster import Cluster, refuse_full
@@ -21,6 +21,8 @@ from nummodel.reports.runs import Run
 
 #: The files of a run by their kinds, and a check sum of each.
 Files = dict[str, tuple[bytes, str]]
+#: Bytes that a disk must have left, at least.
+SPACE = 2**20
 
 
 def texts(outcome: Outcome, names: Collection[str]) -> dict[str, str]:
@@ -82,7 +84,22 @@ def carry_out_there(
         run = Run(path, parameters)
         if run.key != key:
             raise ValueError("the files that its parameters name are others at the worker")
+        _need_space()
         outcome = carry_out(run, timeout, warm)
-        refuse_full(outcome.error)
+        if outcome.error:
+            refuse_full(outcome.error)
+            _need_space()
         files = {kind: encoded(text) for kind, text in texts(outcome, names).items()}
     return {kind: (content, sha256(content).hexdigest()) for kind, content in files.items()}
+
+
+def _need_space() -> None:
+    """Raise OSError if there is no space for temporary files and those of kernels. A kernel that
+    has none fails in ways that do not tell why.
+    """
+    from jupyter_client.connect import jupyter_runtime_dir
+
+    for folder in (gettempdir(), jupyter_runtime_dir()):
+        os.makedirs(folder, exist_ok=True)
+        with TemporaryFile(dir=folder, buffering=0) as file:
+            file.write(bytes(SPACE))

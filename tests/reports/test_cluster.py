@@ -31,7 +31,7 @@ def local():
     from distributed import Client, LocalCluster
 
     options = {"n_workers": 2, "threads_per_worker": 1, "processes": False, "protocol": "tcp://"}
-    options |= {"host": "127.0.0.1", "dashboard_address": None}
+    options |= {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
     with LocalCluster(**options) as workers, Client(workers) as client:
         yield client
 
@@ -199,7 +199,7 @@ def test_a_worker_whose_disk_is_full_does_no_more(capsys):
     from distributed import Client
 
     options = {"n_workers": 2, "threads_per_worker": 1, "processes": False}
-    with Client(**options, dashboard_address=None) as client:
+    with Client(**options, dashboard_address="127.0.0.1:0") as client:
         workers = cluster.Cluster(client)
         full, other = client.scheduler_info()["workers"]
 
