@@ -82,7 +82,7 @@ def _what(found: Any, first: str, hidden: bool) -> str:
         return f"{which} this system: {_named(found, first)} {_most(found, first)}, {next_one}"
     if hidden:
         what = "Something that was not measured limits this system, perhaps a lock, a pool of "
-        what += f"connections or a service elsewhere: this unknown {_most(found, first)}"
+        what += f"connections or a service elsewhere: it {_most(found, first)}"
         return f"{what}, while {next_one}"
     what = f"The limit of this system is {_named(found, first)}, which {_most(found, first)}"
     return f"{what}; the next limit is {next_one.replace(' allows ', ', which allows ', 1)}"
@@ -91,7 +91,7 @@ def _what(found: Any, first: str, hidden: bool) -> str:
 def _named(found: Any, name: str) -> str:
     if name == "cpu":
         return "the processor capacity"
-    return "the unknown" if _hidden(found, name) else f"the {name}"
+    return "what was not measured" if _hidden(found, name) else f"the {name}"
 
 
 def _in_use(found: Any, name: str) -> float:
@@ -117,9 +117,14 @@ def _most(found: Any, name: str) -> str:
 def _how_sure(found: Any, first: str, hidden: bool) -> str:
     sure = found.sureness
     how = "sure" if sure >= SURE else "likely" if found.study.limit else "not sure"
-    what = "That it is none of what was measured" if hidden else "This"
-    said = f"{what} is {how} if the model fits this system: with the scatter of these "
-    said += f"measurements, {show(sure, '%')} of simulated repetitions give the same limit"
+    what = (
+        "none of the measured resources is the limit"
+        if hidden
+        else f"{_named(found, first)} limits"
+    )
+    said = f"It is {how} that {what}, as long as the model of users and resources holds, which no "
+    said += f"test rejects: in {show(sure, '%')} of simulated repetitions, with errors of the same "
+    said += "size, the limit is the same"
     if f"U_{first}" in found.study.measured:
         said += f"; U_{first} was {show(_in_use(found, first), '%')} {_last(found)}"
     return said
@@ -137,7 +142,7 @@ def _more(found: Any) -> str:
 def words(found: Any, name: str) -> tuple[str, str]:
     """Both changes of a station: twice as many of its servers, and half its demand."""
     if _hidden(found, name):
-        return "two of the unknown instead of one", "half the time at the unknown"
+        return "two of what was not measured", "half the time at what was not measured"
     several = f"twice as many servers at {name}"
     second = f"a second {name}" if found.servers(name) == 1 else several
     return WORDS.get(name, (second, f"half the time of a transaction at the {name}"))

@@ -118,8 +118,8 @@ def test_the_answer_names_the_limit_how_sure_what_to_do_and_what_it_brings(syste
         "The limit of this system is the processor capacity, which allows X = 250"
     )
     assert "the next limit is the disk, which allows X = 31" in what
-    assert sure.startswith("This is sure if the model fits this system: ")
-    assert "100 % of simulated repetitions give the same limit; " in sure
+    assert sure.startswith("It is sure that the processor capacity limits, as long as the model ")
+    assert "in 100 % of simulated repetitions, with errors of the same size, " in sure
     end = f"U_cpu was {100 * networks.solve(stations(), 80, Z).X * D_CPU / C:.3g} % at N = 80"
     assert sure.endswith(end)
     assert gain.startswith("What to do next: half the processor time of a transaction")

@@ -268,7 +268,7 @@ def test_how_many_curves_fell_to_less_than_half_is_counted():
     ]
     fell, suddenly = sum(map(bool, falls)), sum(map(any, falls))
     told = f"on {fell} of {len(every)} curves throughput fell to less than half within one doubling"
-    assert told in FELL and f"on {suddenly} of them after it had hardly changed" in FELL
+    assert told in FELL and f"{suddenly} of these 13 had hardly changed until then" in FELL
 
 
 def test_the_constants_are_what_the_curves_say():
