@@ -1349,7 +1349,7 @@ def test_processors_that_are_busy_with_the_work_of_others_are_told(tmp_path):
     rows = [f"{N},{X},{U},2" for N, X, U in [(1, 50, 0.97), (2, 90, 0.98), (4, 95, 1), (8, 96, 1)]]
     path.write_text("\n".join(["N,X,U_cpu,c_cpu", *rows]) + "\n")
     (told,) = [w for w in result("fit", path)["warnings"] if "servers are busy" in w]
-    assert told.startswith("U_cpu says that 1.94 servers are busy at N = 1, more than")
+    assert told.startswith("at N = 1, U_cpu says that 1.94 servers are busy, which is more than")
 
 
 def test_a_device_that_was_idle_is_told_and_not_used(tmp_path):
