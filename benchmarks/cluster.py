@@ -447,7 +447,7 @@ def sweeping(folder: Path, points: int) -> dict[str, dict[str, float]]:
         site.end()
     whole = parts(folder / "two processes")
     killed = start("killed")
-    until(lambda: 2 * len(parts(folder / "killed")) >= len(whole))
+    until(lambda: len(parts(folder / "killed")) >= max(1, len(whole) // 3))
     killed.kill()
     killed.communicate()
     before = written(folder / "killed")

@@ -147,9 +147,10 @@ def _carry_out(sent: bytes, points: Points, start: int, stop: int) -> bytes:
 
     model = _model(sent)
     ends = [(i, min(stop, i + TOGETHER)) for i in range(start, stop, TOGETHER)]
-    table = pa.concat_tables([_table(model, points.part(*end)) for end in ends])
+    table = pa.concat_tables([_table(model, points.part(*end)) for end in ends]).combine_chunks()
     file = pa.BufferOutputStream()
-    parquet.write_table(table, file, write_page_checksum=True)
+    repeated = [name for name in points.values if name in table.column_names]
+    parquet.write_table(table, file, use_dictionary=repeated, write_page_checksum=True)
     return file.getvalue().to_pybytes()
 
 
