@@ -12,6 +12,7 @@ only where it is needed, since that takes half a second.
 
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from copyreg import __newobj__  # type: ignore[attr-defined]
 from functools import cache, cached_property, update_wrapper
 from inspect import Parameter, Signature, signature
 from typing import Any
@@ -63,7 +64,13 @@ class Formula:
         module = sys.modules.get(self.__module__)
         if getattr(module, self.__name__, None) is self:
             return self.__name__
-        return super().__reduce_ex__(2)
+        return __newobj__, (type(self),), self.__dict__
+
+    def __copy__(self) -> "Formula":
+        """Another law, and not the one of that name: it may get other bounds."""
+        new = type(self).__new__(type(self))
+        new.__dict__.update(self.__dict__)
+        return new
 
     def meaning(self, name: str) -> Quantity:
         """What a name stands for in this law: its own meaning, or that of the nomenclature. Raises
