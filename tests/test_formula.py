@@ -1,6 +1,7 @@
 """Every formula: its NumPy function and gradient against high-precision arithmetic."""
 
 import pickle
+from copy import copy
 
 import mpmath
 import numpy as np
@@ -187,3 +188,11 @@ def test_quantities_are_complete(name):
 def test_a_law_is_sent_to_processes_by_its_name():
     for law in scaling.LAWS.values():
         assert pickle.loads(pickle.dumps(law)) is law
+
+
+def test_a_copy_is_another_law_also_where_it_is_sent_by_name():
+    law = scaling.amdahl_throughput
+    other = copy(law)
+    other._valid = None
+    assert other is not law and law._valid is not None
+    assert pickle.loads(pickle.dumps(law)) is law

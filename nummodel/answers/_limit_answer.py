@@ -14,8 +14,12 @@ from nummodel.nomenclature import show
 WORTH = 0.01
 #: From this share of the refits on, errors of measurement leave no doubt what limits.
 SURE = 0.99
+#: A station limits where it is in use for this share of the time.
+FULL = 0.9
 #: Gains that differ by less are the same.
 ALIKE = 0.005
+#: The largest share that a utilisation can be, with its errors.
+MOST = 1.02
 #: What is done to a station, for a gain by twice as many of its servers and by half its demand.
 WORDS = {
     "cpu": ("twice as many processors", "half the processor time of a transaction"),
@@ -38,13 +42,14 @@ def answer(found: Any) -> str:
         other = _brings(found, max(others, key=lambda gain: gain.high))
         said.append(f"What to do next: find out what requests wait for; {_brings(found, best)}")
         return ". ".join([*said, f"{other[0].upper()}{other[1:]}."])
-    times = found.face.times()
-    times[best.station] /= 2
-    after = max(times, key=times.__getitem__)
     brings = _brings(found, best)
     if not found.study.limit:
         return ". ".join([*said, f"What to do next: {brings}", f"{_more(found)}."])
-    if after != best.station and best.high >= ALIKE:
+    times = found.face.times()
+    times[best.station] /= 2
+    after = max(times, key=times.__getitem__)
+    then = float(found.face.at(best.N)) * (1 + best.gain)
+    if after != best.station and then * times[after] >= FULL:
         brings += f", and not more because {_named(found, after)} would limit then"
     return ". ".join([*said, f"What to do next: {brings}. Then measure again."])
 
@@ -60,15 +65,16 @@ def _unmet(found: Any) -> str:
         "These measurements do not tell what limits the system, or what a change would bring",
         f"The reason: {why}",
     ]
-    busy = {n: _in_use(found, n[2:]) for n in used.others if n.startswith("U_")}
+    shares = {n: _in_use(found, n[2:]) for n in used.others if n.startswith("U_")}
+    busy = {n: share for n, share in shares.items() if share <= MOST}
     if busy:
         most = max(busy, key=busy.__getitem__)
         much = f"{most} was {show(busy[most], '%')} {_last(found)}"
         said.append(f"{much}, but that alone does not prove that it is the limit")
     then = "measure response times and the utilisation of each resource in the same runs as X"
-    if "other programs" in why:
+    if "other programs" in why and len(busy) == len(shares):
         then = "stop what else runs on the machine, and measure again"
-    elif busy or "R" in used.others:
+    elif shares or "R" in used.others:
         then = "check the units of all columns, the numbers of servers, and what else was running"
     return ". ".join([*said, f"What to do next: {then}."])
 

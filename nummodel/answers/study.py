@@ -318,7 +318,7 @@ def fit_table(
     given = constant | given
     told: dict[str, Any] = {"Z": given.get("Z")} | measured
     notes = contradictions(used.N, used.X, **told)
-    busy = _too_busy(used.N, measured, given)
+    busy = [] if notes else _too_busy(used.N, measured, given)
     if notes:
         notes.append("R, Z and utilisations are not used, as they contradict other columns")
         measured = {}

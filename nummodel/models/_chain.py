@@ -52,7 +52,8 @@ def solve(grant: Grant, N, Z, c=np.inf) -> Contended:
     """
     N, Z, c = np.broadcast_arrays(N, Z, c)
     most, seconds = int(N.max(initial=0)), rows(grant)
-    shape = aligned({"grant": seconds([1])[0], "N": N}) if most else N.shape
+    ends = [seconds([n])[0] for n in {1, most}] if most else []  # a grant may be an array later on
+    shape = aligned({"grant": sum(ends[1:], ends[0]), "N": N}) if most else N.shape
     systems = max(prod(shape), 1)
     feasible("N", most, min(THREADS, FIGURES // systems), "one step for each thread")
     # If at most n could be present: the probability `last` of n, the rate X of grants, the mean Q.

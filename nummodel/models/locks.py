@@ -37,7 +37,7 @@ import numpy as np
 
 from nummodel.arguments import LARGEST, checked, feasible, ordered, station, valid, within
 from nummodel.formula import formula
-from nummodel.models._chain import NEVER, SHORTEST, THREADS, Contended, solve
+from nummodel.models._chain import FIGURES, NEVER, SHORTEST, THREADS, Contended, solve
 from nummodel.models._shards import fewest_shards as fewest_shards
 from nummodel.models._shards import sharded_grant as sharded_grant
 from nummodel.models.queueing import while_stable
@@ -185,7 +185,8 @@ def counting_readers(N, Z, S, update, h, h_remote=0.0, nodes=1) -> Contended:
     within("update", update, SHORTEST)
     others = h + _further(h, h_remote, nodes) * (1 - 1 / nodes)
     most = max(int(N.max(initial=1)), 1)
-    feasible("N", most, THREADS, "one step for each thread")
+    systems = np.broadcast(N, update, others).size
+    feasible("N", most, min(THREADS, FIGURES // max(systems, 1)), "one step for each thread")
     ndim = max(N.ndim, update.ndim, others.ndim)
     n = np.arange(1, most + 1).reshape(-1, *(1,) * ndim)
     # A thread that finds nobody at the counter may be the one that had the line.

@@ -294,3 +294,20 @@ def test_readme_quotes_the_answer_of_the_example():
     text = (data.path("simulated-shop").parents[1] / "README.md").read_text(encoding="utf-8")
     (quote,) = re.findall(r"^> (.*(?:\n> .*)*)", text, re.MULTILINE)
     assert limits.read("simulated-shop").answer().startswith(quote.replace("\n> ", " "))
+
+
+def test_no_limit_is_named_that_is_far_away(tmp_path):
+    """Ten users who think for a second leave half of the disk unused, whatever is changed."""
+    loads = np.arange(1, 11)
+    X = networks.solve([networks.queue(0.1), networks.queue(0.06)], loads, 1.0).X
+    columns = {"N": loads, "X": X, "R": loads / X - 1, "U_cpu": X * 0.1, "U_disk": X * 0.06}
+    pd.DataFrame(columns | {"c_cpu": 1}).to_csv(tmp_path / "a.csv", index=False)
+    said = limits.read(tmp_path / "a.csv").answer()
+    assert "half the processor time" in said and "not more because" not in said
+
+
+def test_percentages_in_place_of_shares_are_a_matter_of_units(tmp_path):
+    X = networks.solve(stations(), N, Z).X
+    said = limits.read(written(tmp_path / "a.csv", error=0.01, U_cpu=100 * X * D_CPU / C)).answer()
+    assert "expected a share" in said and "0 % at" not in said
+    assert "What to do next: check the units" in said

@@ -558,3 +558,9 @@ def test_edges():
 def test_bad_input_is_named(call, named):
     with pytest.raises(ValueError, match=named):
         call()
+
+
+def test_a_grant_may_be_a_number_first_and_an_array_later():
+    mixed = locks.solve(lambda n: 1.0 if n == 1 else np.array([1.0, 2.0]), N=3, Z=1.0)
+    each = [locks.solve(lambda n, t=t: 1.0 if n == 1 else t, N=3, Z=1.0).X for t in (1.0, 2.0)]
+    assert mixed.X.tolist() == pytest.approx(each)
