@@ -13,7 +13,7 @@ from nummodel.nomenclature import show
 #: A gain is worth a change if the lower end of its interval is at least this share.
 WORTH = 0.01
 #: From this share of the refits on, errors of measurement leave no doubt what limits.
-SURE = 0.99
+SURE, LIKELY = 0.99, 0.9
 #: A station limits where it is in use for this share of the time.
 FULL = 0.9
 #: Gains that differ by less are the same.
@@ -44,7 +44,7 @@ def answer(found: Any) -> str:
         return ". ".join([*said, f"{other[0].upper()}{other[1:]}."])
     brings = _brings(found, best)
     if not found.study.limit:
-        return ". ".join([*said, f"What to do next: {brings}", f"{_more(found)}."])
+        return ". ".join([*said, f"{_more(found)}. {brings[0].upper()}{brings[1:]}."])
     times = found.face.times()
     times[best.station] /= 2
     after = max(times, key=times.__getitem__)
@@ -122,15 +122,15 @@ def _most(found: Any, name: str) -> str:
 
 def _how_sure(found: Any, first: str, hidden: bool) -> str:
     sure = found.sureness
-    how = "sure" if sure >= SURE else "likely" if found.study.limit else "not sure"
+    how = "sure" if sure >= SURE and found.study.limit else "likely" if sure >= LIKELY else "open"
     what = (
         "none of the measured resources is the limit"
         if hidden
         else f"{_named(found, first)} limits"
     )
-    said = f"It is {how} that {what}, as long as the model of users and resources holds, which no "
-    said += f"test rejects: in {show(sure, '%')} of simulated repetitions, with errors of the same "
-    said += "size, the limit is the same"
+    said = f"It is {how} {'whether' if how == 'open' else 'that'} {what}, as long as the model of "
+    said += f"users and resources holds, which no test rejects: in {show(sure, '%')} of simulated "
+    said += "repetitions, with errors of the same size, the limit is the same"
     if f"U_{first}" in found.study.measured:
         said += f"; U_{first} was {show(_in_use(found, first), '%')} {_last(found)}"
     return said
