@@ -118,8 +118,8 @@ def report(
     workers = connect(scheduler, **tls) if scheduler is not None else None
     try:
         outcomes = room.make(planned, index.parent, jobs, not no_execute, force, timeout, workers)
-    except Gone:
-        tell(f"{scheduler}: the scheduler is gone; the same command goes on from there")
+    except Gone as error:
+        tell(f"{scheduler}: {error}; the same command goes on from there")
         sys.exit(1)
     except OSError as error:
         tell(f"{index}: {error.strerror}, not renewed")

@@ -7,9 +7,10 @@ sends tasks only to workers that have the same nummodel, tables and versions of 
 
 import json
 import os
-import re
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
+from contextlib import contextmanager
 from errno import EDQUOT, ENOSPC
 from functools import cache, partial
 from hashlib import sha256
@@ -18,6 +19,7 @@ from importlib.util import find_spec
 from ipaddress import ip_address
 from itertools import islice
 from pathlib import Path
+from tempfile import TemporaryFile, gettempdir
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -30,8 +32,14 @@ Item = TypeVar("Item")
 ATTEMPTS = 3
 #: Seconds after which a scheduler is taken not to answer.
 PATIENCE = 10
-#: Errors of a disk that is full, or of a user who may not write more.
-FULL = tuple(os.strerror(number) for number in (ENOSPC, EDQUOT))
+#: Bytes that a disk must have left, at least.
+SPACE = 2**20
+#: Libraries that results may depend on, those of notebooks and clusters too.
+LIBRARIES = """
+bokeh click cloudpickle distributed ipykernel ipython ipywidgets jinja2 jupyter-client jupyterlab
+latex2mathml matplotlib nbclient nbconvert nbformat numpy pandas papermill psutil pyarrow pygments
+pyyaml scipy sympy tqdm traitlets
+""".split()
 
 
 class Unfit(Exception):
@@ -45,6 +53,9 @@ class Unfit(Exception):
 class Gone(Exception):
     """The scheduler does not answer any more."""
 
+    def __str__(self) -> str:
+        return "the scheduler does not answer any more"
+
 
 class Cluster:
     """The workers of a scheduler, as far as they have the nummodel of this process.
@@ -55,13 +66,22 @@ class Cluster:
 
     def __init__(self, client: Any) -> None:
         self.client = client
-        known = client.scheduler_info(n_workers=-1)
-        for address in [known["address"], *known["workers"]]:
-            refuse_open(address)
+        self.manned, self.known = True, set[str]()
+        refuse_open(client.scheduler_info(n_workers=-1)["address"])
+        self.places()
         self._refuse_others()
         # A task is set aside after it was on three workers that died, by default it is four.
         client.run_on_scheduler(_allow_failures, ATTEMPTS - 1)
-        self.manned = True
+
+    @contextmanager
+    def _answering(self) -> Iterator[None]:
+        """Raise Gone for what the client raises if its scheduler is."""
+        try:
+            yield
+        except Exception as error:
+            if isinstance(error, OSError) or self.client.status == "closed":
+                raise Gone from None
+            raise
 
     def _refuse_others(self) -> None:
         for worker, answer in self.client.run(_told, on_error="return").items():
@@ -73,25 +93,42 @@ class Cluster:
                 )
 
     def places(self) -> int:
-        """How many tasks the workers carry out at the same time."""
-        count = sum(self.client.nthreads().values())
+        """How many tasks the workers carry out at the same time.
+
+        Raises InputError if others may reach a worker that has come, and Gone.
+        """
+        with self._answering():
+            threads = self.client.nthreads()
+        for address in threads.keys() - self.known:
+            refuse_open(address)
+        self.known |= threads.keys()
+        count = sum(threads.values())
         if not count and self.manned:
             tell("no worker is left; waiting for one")
         self.manned = count > 0
         return count
 
     def submit(self, name: str, function: Callable, *arguments: Any) -> Future:
-        """Have a worker call a function; tasks of the same `name` are the same task."""
-        there = self.client.submit(_at_worker, package(), function, *arguments, key=name)
+        """Have a worker call a function; tasks of the same `name` are the same. Raises Gone."""
+        with self._answering():
+            there = self.client.submit(_at_worker, package(), function, *arguments, key=name)
         here: Future = Future()
         here.add_done_callback(lambda done: there.cancel() if done.cancelled() else None)
         there.add_done_callback(partial(_deliver, here))
         return here
 
-    def retire(self, error: Unfit) -> None:
-        """Do without a worker from now on, and say so."""
-        tell(f"worker {error.worker}: {error.why}; its tasks go to other workers")
-        self.client.retire_workers([error.worker])
+    def retire(self, error: BaseException | None) -> bool:
+        """Do without a worker that is unfit, and say so, unless it is the last. Raises Gone."""
+        if not isinstance(error, Unfit):
+            return False
+        with self._answering():
+            workers = set(self.client.nthreads())
+            if workers == {error.worker}:
+                return False
+            if error.worker in workers:
+                tell(f"worker {error.worker}: {error.why}; its tasks go to other workers")
+                self.client.retire_workers([error.worker])
+        return True
 
 
 def _deliver(here: Future, there: Any) -> None:
@@ -129,7 +166,7 @@ def connect(address: str, **tls: Path | None) -> Cluster:
         return Cluster(Client(address, security=security, timeout=PATIENCE, set_as_default=False))
     except InputError:
         raise
-    except (OSError, ValueError, TypeError, RuntimeError) as error:
+    except (OSError, ValueError, TypeError, RuntimeError, Gone) as error:
         why = str(error).partition("\n")[0]
         raise InputError(f"{address}: {why}, expected the address of a scheduler") from None
 
@@ -174,7 +211,7 @@ def completed(
 
     `submit` is given the item and how often it was submitted before. Twice as many tasks as there
     are `places` are submitted at a time, so that memory is bounded, and no worker waits. A task
-    that finds a worker unfit goes to another. Raises Gone if the scheduler is.
+    that finds a worker unfit goes to another, if there is one. Raises Gone if the scheduler is.
     """
     items = iter(items)
     waiting: dict[Future, tuple[Item, int]] = {}
@@ -190,8 +227,7 @@ def completed(
             error = future.exception()
             if isinstance(error, Gone):
                 raise error
-            if cluster and isinstance(error, Unfit) and attempts + 1 < ATTEMPTS:
-                cluster.retire(error)
+            if cluster and attempts + 1 < ATTEMPTS and cluster.retire(error):
                 waiting[submit(item, attempts + 1)] = item, attempts + 1
             else:
                 yield item, future
@@ -203,9 +239,8 @@ def why(error: BaseException) -> str:
     if type(error).__name__ == "KilledWorker":
         return f"set aside: {ATTEMPTS} workers died while they carried it out"
     if isinstance(error, Unfit):
-        return (
-            f"set aside: {ATTEMPTS} workers could not carry it out, the last one since {error.why}"
-        )
+        workers = f"{ATTEMPTS} workers, or all that were left,"
+        return f"set aside: {workers} could not carry it out, the last one since {error.why}"
     return f"{type(error).__name__}: {error}"
 
 
@@ -217,15 +252,21 @@ def _at_worker(expected: bytes, function: Callable, *arguments: Any) -> Any:
         return function(*arguments)
     except OSError as error:
         if error.errno in (ENOSPC, EDQUOT):
-            raise Unfit(_address(), f"{error.strerror}") from None
+            need_space()  # else the disk of somebody else is full
         raise
 
 
-def refuse_full(error: str) -> None:
-    """Raise Unfit if a text says that the disk of this worker is full."""
-    for reason in FULL:
-        if reason in error:
-            raise Unfit(_address(), reason)
+def need_space(*folders: str) -> None:
+    """Raise Unfit if there is no space for temporary files of this worker, or in its `folders`."""
+    try:
+        for folder in (gettempdir(), *folders):
+            os.makedirs(folder, exist_ok=True)
+            with TemporaryFile(dir=folder, buffering=0) as file:
+                file.write(bytes(SPACE))
+    except OSError as error:
+        if error.errno in (ENOSPC, EDQUOT):
+            raise Unfit(_address(), f"{error.strerror}") from None
+        raise
 
 
 def _address() -> str:
@@ -244,7 +285,7 @@ def _allow_failures(number: int, dask_scheduler: Any = None) -> None:
 
 @cache
 def package() -> bytes:
-    """A hash of version, sources, tables, lock file, and the installed versions of the libraries.
+    """A hash of version, sources, tables, lock file, and the versions of Python and LIBRARIES.
 
     Two machines with the same hash compute the same, but for the last digits of their processors.
     """
@@ -254,23 +295,12 @@ def package() -> bytes:
     tables = (data.HOME / "data").glob("[!.]*.*")  # not the folders that JupyterLab makes there
     for path in sorted([*sources, *tables, *data.HOME.glob("requirements.lock")]):
         everything.update(path.name.encode() + path.read_bytes())
-    everything.update(json.dumps(_versions()).encode())
+    everything.update(json.dumps([sys.version_info[:2], *map(_version, LIBRARIES)]).encode())
     return everything.digest()
 
 
-def _versions() -> dict[str, str]:
-    """The libraries that results may depend on, those of some extras too, as they are installed."""
-    found: dict[str, str] = {}
+def _version(library: str) -> str:
     try:
-        required = metadata.requires("nummodel") or []
-    except metadata.PackageNotFoundError:  # imported from a checkout that is not installed
-        return found
-    for requirement in required:
-        extra = re.search(r"extra == .(\w+)", requirement)
-        name = re.split(r"[^\w.-]", requirement)[0]
-        if not extra or extra[1] in ("notebooks", "cluster"):
-            try:
-                found[name] = metadata.version(name)
-            except metadata.PackageNotFoundError:
-                found[name] = ""
-    return dict(sorted(found.items()))
+        return metadata.version(library)
+    except metadata.PackageNotFoundError:  # of an extra that is not installed
+        return ""

@@ -8,11 +8,8 @@
 Needs the extra `cluster`, also where processes of one machine do the work.
 """
 
-import inspect
 import json
 import os
-import re
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -25,10 +22,12 @@ from pathlib import Path
 from threading import Thread
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import numpy as np
 
 from nummodel.cluster import Cluster, completed, need_extra, package
+from nummodel.content import content
 from nummodel.errors import InputError
 
 if TYPE_CHECKING:
@@ -47,7 +46,7 @@ CARD = "_sweep.json"
 def sweep(
     model: Callable[..., Any],
     grid: "Mapping[str, Any] | pd.DataFrame",
-    folder: Path,
+    folder: Path | str,
     jobs: int = 2,
     client: Any = None,
     chunk: int = 0,
@@ -66,20 +65,24 @@ def sweep(
     needed does not grow with the number of points.
 
     Raises InputError if the folder holds another sweep, if the model cannot be sent to processes,
-    or if the workers may not be used; ValueError if the model does not give what it should; and
-    what the model raises.
+    or if the workers may not be used; Gone if their scheduler does not answer any more; ValueError
+    if `chunk` is negative, or the model does not give what it should; and what the model raises.
     """
     need_extra("a sweep")
     import cloudpickle
+    import pyarrow as pa
     from pyarrow.dataset import dataset
+    from pyarrow.parquet import read_schema
     from tqdm import tqdm
 
-    points = Points.of(grid)
+    if chunk < 0:
+        raise ValueError(f"chunk is {chunk}, expected a number of points, or 0")
+    points, folder = Points.of(grid), Path(folder)
     try:
         sent = cloudpickle.dumps(model)
     except Exception as error:
         raise InputError(f"model: {error}, expected a function of a module or script") from None
-    key = _key(model, sent, points)
+    key = _key(model, points)
     folder.mkdir(parents=True, exist_ok=True)
     chunk = _agreed(folder, key, chunk, partial(_size, model, points))
     ends = [(i, min(len(points), i + chunk)) for i in range(0, len(points), chunk)]
@@ -98,7 +101,9 @@ def sweep(
                 (start, stop), future = done
                 _write(files[start, stop], future.result())
                 bar.update(stop - start)
-    return dataset([str(file) for file in files.values()], format="parquet")
+    names = [str(file) for file in files.values()]
+    schema = pa.unify_schemas(map(read_schema, names), promote_options="permissive")
+    return dataset(names, schema, format="parquet")
 
 
 @dataclass(frozen=True)
@@ -147,7 +152,8 @@ def _carry_out(sent: bytes, points: Points, start: int, stop: int) -> bytes:
 
     model = _model(sent)
     ends = [(i, min(stop, i + TOGETHER)) for i in range(start, stop, TOGETHER)]
-    table = pa.concat_tables([_table(model, points.part(*end)) for end in ends]).combine_chunks()
+    tables = [_table(model, points.part(*end)) for end in ends]
+    table = pa.concat_tables(tables, promote_options="permissive").combine_chunks()
     file = pa.BufferOutputStream()
     repeated = [name for name in points.values if name in table.column_names]
     parquet.write_table(table, file, use_dictionary=repeated, write_page_checksum=True)
@@ -201,7 +207,11 @@ def _agreed(folder: Path, key: str, chunk: int, size: Callable[[], int]) -> int:
         if any(folder.glob("*.parquet")):
             raise InputError(f"{folder}: holds other files, expected an empty folder") from None
         known = {"key": key, "chunk": chunk or size()}
-        _write(card, json.dumps(known).encode())
+        try:
+            with open(card, "x") as file:
+                json.dump(known, file)
+        except FileExistsError:  # another has begun the same sweep meanwhile
+            return _agreed(folder, key, chunk, size)
     except ValueError:
         known = {}
     if known.get("key") != key or chunk not in (0, known["chunk"]):
@@ -211,24 +221,14 @@ def _agreed(folder: Path, key: str, chunk: int, size: Callable[[], int]) -> int:
     return known["chunk"]
 
 
-def _key(model: Callable[..., Any], sent: bytes, points: Points) -> str:
+def _key(model: Callable[..., Any], points: Points) -> str:
     """A hash of all that the results follow from: this package, the model and the grid.
 
-    A function of a module is sent by its name, so the source of the module counts. Other modules
-    that it imports are not seen. The name of a notebook's process is left out.
+    A function of a module is sent by its name, so the file of the module counts. Other modules
+    that it imports are not seen.
     """
-    everything = sha256(package() + re.sub(rb"ipykernel_\d+", b"", sent))
-    function = model
-    while isinstance(function, partial):
-        function = function.func
-    module = sys.modules.get(getattr(function, "__module__", ""))
-    if module and module.__name__ != "__main__" and getattr(module, "__file__", None):
-        everything.update(inspect.getsource(module).encode())
-    everything.update(f"{points.combined}".encode())
-    for name, some in points.values.items():
-        everything.update(f"{name} {some.dtype} {some.shape}".encode())
-        everything.update(repr(some.tolist()).encode() if some.dtype == object else some.tobytes())
-    return everything.hexdigest()[:16]
+    what = [model, points.combined, list(points.values.items())]
+    return sha256(package() + content(what).encode()).hexdigest()[:16]
 
 
 def _is_whole(file: Path) -> bool:
@@ -244,7 +244,7 @@ def _is_whole(file: Path) -> bool:
 
 def _write(file: Path, content: bytes) -> None:
     """Write a file whole or not at all."""
-    part = file.with_name(f".{file.name}.part")
+    part = file.with_name(f".{file.name}.{uuid4().hex}")  # another may write the same at this time
     part.write_bytes(content)
     part.replace(file)
 

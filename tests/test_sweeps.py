@@ -1,5 +1,6 @@
 """Sweeps: every point once, whatever does the work, and however often it was stopped."""
 
+import os
 import subprocess
 import sys
 from functools import partial
@@ -198,6 +199,83 @@ def test_workers_of_dask_do_the_same(tmp_path, monkeypatch):
         sampled = rows(sweep(volume, sample, tmp_path / "sample", client=client, chunk=2))
     assert (found.to_numpy() == expected().to_numpy()).all()
     assert sampled.value.tolist() == list(range(9))
+
+
+KEYS = """
+import math
+from dataclasses import dataclass
+from functools import partial
+from nummodel.sweeps import Points, _key
+
+@dataclass
+class Machine:
+    disks: set
+    factor: int = 2
+    def speed(self, x):
+        return [scaled(y) for y in x]
+
+WORDS = {"lock", "queue", "node", "disk", "memory"}
+
+def scaled(y):
+    return y * len(WORDS)
+
+def model(x, words=frozenset(WORDS)):
+    return Machine({"one", "two", "three"}).speed(x)
+
+points = Points.of({"x": [1, 2]})
+for some in (model, partial(model, words=WORDS), Machine(WORDS).speed, math.hypot, lambda x: x):
+    print(_key(some, points))
+"""
+
+
+def test_a_key_is_the_same_in_each_process_and_changes_with_the_model(tmp_path):
+    """Of classes of a script and of sets, which cloudpickle writes anew each time."""
+
+    def keys(seed, source):
+        script = tmp_path / "script.py"
+        script.write_text(source)
+        run = [sys.executable, script]
+        done = subprocess.run(run, env=os.environ | {"PYTHONHASHSEED": seed}, capture_output=True)
+        assert not done.returncode, done.stderr
+        return done.stdout.split()
+
+    first = keys("1", KEYS)
+    assert len(set(first)) == 5 and keys("2", KEYS) == first == keys("3", "# words\n" + KEYS)
+    for old, new in [("y * len", "y + len"), ('"node", ', ""), ("Machine({", 'Machine({"no", ')]:
+        changed = keys("1", KEYS.replace(old, new))
+        assert changed[0] != first[0] and changed[3:] == first[3:]
+
+
+def test_chunks_without_rows_and_of_other_types_make_one_data_set(tmp_path):
+    def some(n):
+        """No row and no column at 1, whole numbers at 2, others above."""
+        numbers = [k if n[0] == 2 else k / n[0] for k in range(n[0])] if n[0] > 1 else []
+        return pd.DataFrame({"n": n[0], "part": numbers} if numbers else {})
+
+    found = rows(sweep(some, {"n": range(1, 5)}, str(tmp_path), 1, chunk=1))
+    assert found.n.tolist() == [2, 2, 3, 3, 3, 4, 4, 4, 4]
+    assert found.part.tolist() == [0, 1, 0, 1 / 3, 2 / 3, 0, 0.25, 0.5, 0.75]
+
+
+def test_calls_of_a_model_in_a_chunk_may_differ_in_type(tmp_path, monkeypatch):
+    monkeypatch.setattr(sweeps, "TOGETHER", 1)
+    found = rows(sweep(lambda n: n if n[0] < 2 else n / 2, {"n": [1, 2, 3]}, tmp_path, 1, chunk=3))
+    assert found.value.tolist() == [1, 1, 1.5]
+
+
+def test_of_two_who_begin_a_sweep_the_first_decides(tmp_path):
+    """While the second still measures, the first has written its card."""
+
+    def measured():
+        sweeps._agreed(tmp_path, "key", 7, None)
+        return 5
+
+    assert sweeps._agreed(tmp_path, "key", 0, measured) == 7
+
+
+def test_a_chunk_of_fewer_than_no_points_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="chunk is -1"):
+        sweep(volume, GRID, tmp_path, chunk=-1)
 
 
 def test_without_the_extra_it_says_how_to_get_it(tmp_path, monkeypatch):

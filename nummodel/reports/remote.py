@@ -4,14 +4,16 @@ import json
 import os
 from collections.abc import Collection
 from concurrent.futures import Future
-from contextlib import suppress
+from contextlib import chdir
+from contextvars import Context
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from tempfile import TemporaryDirectory, TemporaryFile, gettempdir
+from tempfile import TemporaryDirectory
+from threading import Lock
 from typing import Any
 
-from nummodel.cluster import Cluster, refuse_full
+from nummodel.cluster import Cluster, need_space
 from nummodel.records import data
 from nummodel.reports import pages
 from nummodel.reports.execution import carry_out
@@ -21,8 +23,8 @@ from nummodel.reports.runs import Run
 
 #: The files of a run by their kinds, and a check sum of each.
 Files = dict[str, tuple[bytes, str]]
-#: Bytes that a disk must have left, at least.
-SPACE = 2**20
+#: Threads of a worker have one folder in common, so a worker does one run at a time.
+ALONE = Lock()
 
 
 def texts(outcome: Outcome, names: Collection[str]) -> dict[str, str]:
@@ -74,9 +76,8 @@ def carry_out_there(
     Raises ValueError if files that the parameters name are not those of the caller, and Unfit if
     the disk is full.
     """
-    with suppress(OSError):
-        os.chdir(folder)
-    with TemporaryDirectory() as own:
+    _need_space()
+    with ALONE, TemporaryDirectory() as own, chdir(folder if os.access(folder, os.X_OK) else own):
         path = data.HOME / "notebooks" / name
         if not path.is_file() or path.read_bytes() != source:
             path = Path(own, name)
@@ -84,22 +85,19 @@ def carry_out_there(
         run = Run(path, parameters)
         if run.key != key:
             raise ValueError("the files that its parameters name are others at the worker")
-        _need_space()
-        outcome = carry_out(run, timeout, warm)
+        # The context of a thread of Dask is a copy of its maker's. Two threads that had the same
+        # event loop from there could not both execute a notebook.
+        outcome = Context().run(carry_out, run, timeout, warm)
         if outcome.error:
-            refuse_full(outcome.error)
             _need_space()
         files = {kind: encoded(text) for kind, text in texts(outcome, names).items()}
     return {kind: (content, sha256(content).hexdigest()) for kind, content in files.items()}
 
 
 def _need_space() -> None:
-    """Raise OSError if there is no space for temporary files and those of kernels. A kernel that
-    has none fails in ways that do not tell why.
+    """Raise Unfit if there is no space for temporary files and those of kernels. A kernel that has
+    none fails in ways that do not tell why.
     """
     from jupyter_client.connect import jupyter_runtime_dir
 
-    for folder in (gettempdir(), jupyter_runtime_dir()):
-        os.makedirs(folder, exist_ok=True)
-        with TemporaryFile(dir=folder, buffering=0) as file:
-            file.write(bytes(SPACE))
+    need_space(jupyter_runtime_dir())

@@ -1,5 +1,6 @@
 """Reports by the workers of a cluster: the same files, whatever dies, and nobody else let in."""
 
+import asyncio
 import os
 import re
 import shutil
@@ -7,9 +8,14 @@ import signal
 import socket
 import subprocess
 import sys
+import tomllib
 from contextlib import contextmanager
+from contextvars import copy_context
 from errno import ENOSPC
+from functools import partial
 from pathlib import Path
+from tempfile import TemporaryFile
+from unittest.mock import Mock
 
 import pytest
 from inprocess import nummodel
@@ -195,23 +201,95 @@ def one_is_full(worker_of_first):
     return get_worker().address
 
 
-def test_a_worker_whose_disk_is_full_does_no_more(capsys):
+def all_done(workers, full, count):
+    """The tasks of which one worker has a full disk."""
+
+    def submit(i, attempts):
+        return workers.submit(f"one-{full}-{i}-{attempts}", one_is_full, full)
+
+    return list(filter(None, cluster.completed(submit, range(count), workers.places, workers)))
+
+
+def full_at(worker, monkeypatch):
+    """The disk of one worker is full for its temporary files, too."""
+
+    def made(**options):
+        one_is_full(worker)
+        return TemporaryFile(**options)
+
+    monkeypatch.setattr(cluster, "TemporaryFile", made)
+
+
+def test_a_worker_whose_disk_is_full_does_no_more(capsys, monkeypatch):
     from distributed import Client
 
     options = {"n_workers": 2, "threads_per_worker": 1, "processes": False}
     with Client(**options, dashboard_address="127.0.0.1:0") as client:
         workers = cluster.Cluster(client)
         full, other = client.scheduler_info()["workers"]
-
-        def submit(i, attempts):
-            return workers.submit(f"one-{i}-{attempts}", one_is_full, full)
-
-        done = list(filter(None, cluster.completed(submit, range(8), workers.places, workers)))
+        full_at(full, monkeypatch)
+        done = all_done(workers, full, 8)
         assert sorted(i for i, _ in done) == list(range(8))
         assert {future.result() for _, future in done} == {other}
         assert list(client.nthreads()) == [other]
+        full_at(other, monkeypatch)
+        (_, future), *_ = all_done(workers, other, 1)
+        assert cluster.why(future.exception()).endswith("since No space left on device")
+        assert list(client.nthreads()) == [other]  # the last one stays
     said = capsys.readouterr().err
     assert f"worker {full}: No space left on device; its tasks go to other workers" in said
+    assert f"worker {other}" not in said
+
+
+def test_a_full_disk_that_is_not_the_workers_retires_nobody(local):
+    workers, both = cluster.Cluster(local), local.nthreads()
+    futures = [future for _, future in all_done(workers, next(iter(both)), 8)]
+    assert {type(future.exception()) for future in futures} <= {OSError, type(None)}
+    assert local.nthreads() == both
+
+
+@pytest.mark.parametrize("error", [OSError("lost"), TimeoutError(), ValueError("mine")])
+def test_a_scheduler_that_is_lost_is_gone_and_a_later_open_worker_refused(error):
+    client = Mock(**{"scheduler_info.return_value": {"address": "tcp://127.0.0.1:1"}})
+    client.nthreads.return_value = {"tcp://127.0.0.1:2": 1}
+    client.run.return_value = {}
+    workers = cluster.Cluster(client)
+    client.nthreads.return_value = {"tcp://127.0.0.1:2": 1, "tcp://10.0.0.3:2": 1}
+    with pytest.raises(InputError, match="without TLS"):
+        workers.places()
+    client.nthreads.side_effect = client.submit.side_effect = error
+    unfit = cluster.Unfit("tcp://127.0.0.1:2", "it is full")
+    for ask in (
+        workers.places,
+        partial(workers.submit, "one", sum),
+        partial(workers.retire, unfit),
+    ):
+        with pytest.raises(cluster.Gone if isinstance(error, OSError) else ValueError):
+            ask()
+
+
+def test_libraries_are_those_of_the_package_its_notebooks_and_clusters():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    needed = project["dependencies"] + extras["notebooks"] + extras["cluster"]
+    assert set(cluster.LIBRARIES) == {re.split(r"[^\w-]", one)[0] for one in needed}
+
+
+def test_a_run_has_its_own_event_loop_and_a_folder_that_is_there(tmp_path):
+    """In a thread whose context comes from one where a loop runs, as a thread of Dask may be."""
+    from jupyter_core.utils import ensure_event_loop
+
+    path, before = notebook(tmp_path, "own", "import os; print(os.listdir())"), os.getcwd()
+    task = path.name, path.read_bytes(), {}, Run(path).key, str(tmp_path / "no"), [], 60.0, False
+
+    async def running():
+        ensure_event_loop()
+        there = copy_context().run, remote.carry_out_there, *task
+        return await asyncio.get_running_loop().run_in_executor(None, *there)
+
+    outcome, _ = remote.opened(Run(path), asyncio.run(running()))
+    assert outcome.error == "" and "own.ipynb" in str(outcome.notebook["cells"])
+    assert os.getcwd() == before
 
 
 def test_a_run_whose_data_differ_at_the_worker_has_failed(tmp_path, local, monkeypatch):
@@ -252,4 +330,6 @@ def test_a_task_that_kills_three_workers_is_set_aside(tmp_path):
         started[0].kill()
         code, _, err = finish(calling)
     assert code == 1 and "Traceback" not in err
-    assert err.endswith("the scheduler is gone; the same command goes on from there\n")
+    assert err.endswith(
+        "the scheduler does not answer any more; the same command goes on from there\n"
+    )
