@@ -65,8 +65,7 @@ class Cluster:
     """
 
     def __init__(self, client: Any) -> None:
-        self.client = client
-        self.manned, self.known = True, set[str]()
+        self.client, self.manned = client, True
         refuse_open(client.scheduler_info(n_workers=-1)["address"])
         self.places()
         self._refuse_others()
@@ -93,15 +92,11 @@ class Cluster:
                 )
 
     def places(self) -> int:
-        """How many tasks the workers carry out at the same time.
-
-        Raises InputError if others may reach a worker that has come, and Gone.
-        """
+        """How many tasks run at the same time. Raises Gone, and InputError for an open worker."""
         with self._answering():
             threads = self.client.nthreads()
-        for address in threads.keys() - self.known:
+        for address in threads:  # also of workers that have come since
             refuse_open(address)
-        self.known |= threads.keys()
         count = sum(threads.values())
         if not count and self.manned:
             tell("no worker is left; waiting for one")
@@ -261,7 +256,7 @@ def need_space(*folders: str) -> None:
     try:
         for folder in (gettempdir(), *folders):
             os.makedirs(folder, exist_ok=True)
-            with TemporaryFile(dir=folder, buffering=0) as file:
+            with TemporaryFile(dir=folder) as file:
                 file.write(bytes(SPACE))
     except OSError as error:
         if error.errno in (ENOSPC, EDQUOT):
