@@ -207,11 +207,14 @@ def _agreed(folder: Path, key: str, chunk: int, size: Callable[[], int]) -> int:
         if any(folder.glob("*.parquet")):
             raise InputError(f"{folder}: holds other files, expected an empty folder") from None
         known = {"key": key, "chunk": chunk or size()}
+        new = folder / f".{uuid4().hex}"
+        new.write_text(json.dumps(known))
         try:
-            with open(card, "x") as file:
-                json.dump(known, file)
+            os.link(new, card)
         except FileExistsError:  # another has begun the same sweep meanwhile
             return _agreed(folder, key, chunk, size)
+        finally:
+            new.unlink()
     except ValueError:
         known = {}
     if known.get("key") != key or chunk not in (0, known["chunk"]):
