@@ -71,7 +71,8 @@ def _unmet(found: Any) -> str:
         most = max(busy, key=busy.__getitem__)
         much = f"{most} was {show(busy[most], '%')} {_last(found)}"
         said.append(f"{much}, but that alone does not prove that it is the limit")
-    then = "measure response times and the utilisation of each resource in the same runs as X"
+    then = "measure response times and the utilisation of each resource in the same runs as X, "
+    then += "in columns R (in seconds), U_cpu and U_disk (shares of 1), and c_cpu (processors)"
     if "other programs" in why and len(busy) == len(shares):
         then = "stop what else runs on the machine, and measure again"
     elif shares or "R" in used.others:
