@@ -65,9 +65,13 @@ PICTURE = """() => {
     };
 }"""
 
-CUT = """all => all
-    .filter(e => e.scrollWidth > e.clientWidth || e.scrollHeight > e.clientHeight)
-    .map(e => [e.innerText, e.clientWidth, e.scrollWidth, e.clientHeight, e.scrollHeight])"""
+# MathJax lays a second formula over each, which nobody sees, for readers aloud. It is wider than
+# the one that is seen, and comes with each drawing, so it is taken away at the moment of measuring.
+CUT = """all => {
+    document.querySelectorAll('mjx-assistive-mml').forEach(e => e.remove());
+    return all.filter(e => e.scrollWidth > e.clientWidth || e.scrollHeight > e.clientHeight)
+        .map(e => [e.innerText, e.clientWidth, e.scrollWidth, e.clientHeight, e.scrollHeight]);
+}"""
 
 
 class Lab(NamedTuple):
@@ -188,8 +192,8 @@ def test_planner_follows_its_sliders(page, lab):
 
 
 def assert_labels_fit(page):
-    # MathJax lays a second formula over each, which nobody sees, for readers aloud.
-    page.evaluate("document.querySelectorAll('mjx-assistive-mml').forEach(e => e.remove())")
+    typeset = "[...document.querySelectorAll('.widget-label')].every(e => !/\\$/.test(e.innerText))"
+    page.wait_for_function(typeset)
     labels = page.locator(".widget-label, .widget-readout")
     assert labels.count() > 4 and labels.evaluate_all(CUT) == []
 
