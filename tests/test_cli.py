@@ -637,8 +637,8 @@ def test_the_answer_comes_first(tmp_path):
     low, X, high = (f"{100 * abs(row[name] / 58.7 - 1):.2g} %" for name in ("low", "X", "high"))
     assert f"the 58.7 at the last load, the low end is {low} less, the middle {X} less" in answer
     assert f"and the high end {high} more" in answer
-    assert "From N = 16 to 32, X fell by 9.7 %. The forecast assumes that this goes on, " in answer
-    assert "each doubling takes away less than the one before" in answer and CHECKED in answer
+    assert "From N = 16 to 32, X fell by 9.7 %. The forecast assumes that this goes on " in answer
+    assert "but weakens: each doubling takes away less" in answer and CHECKED in answer
     law = got["laws"]["usl"]["estimates"]
     values = {name: law[name]["value"] for name in ("X1", "sigma", "kappa")}
     assert row["law"] == pytest.approx(float(LAWS["usl"](N=64.0, **values)))
@@ -778,7 +778,7 @@ def test_the_smaller_of_two_slopes_is_told(tmp_path):
     rows = "".join(f"{2**i},{x}\n" for i, x in enumerate(X))
     said = " ".join(nummodel("fit", write(tmp_path, "N,X\n" + rows)).stdout.split())
     assert "From N = 32 to 64, X rose by 30 %. Before that, X fell by" in said
-    assert "The forecast assumes that the smaller of these changes goes on, but" in said
+    assert "The forecast assumes that the smaller of these changes goes on but weakens" in said
 
 
 def test_a_rise_in_proportion_is_told_in_words(tmp_path):

@@ -24,7 +24,7 @@ NO_END = 3.0
 ONCE = 2.05
 #: Laws that were held against forecasts, with each source of curves left out, and what came of it.
 CONTEST = ("amdahl", "usl", "closed")
-OTHER_LAWS = "on 125 curves of other systems, laws were farther off than forecasts in the median"
+OTHER_LAWS = "on 125 curves of other systems such laws were farther off in the median"
 #: What is said of the interval of a forecast that follows a law.
 FOLLOWED = "The interval is as wide as that of forecasts that followed no law"
 #: If the interval reaches below the last throughput by this share or more, it is told why.
@@ -104,7 +104,8 @@ class Ahead:
         said = [
             f"At twice the last load, {x} = {show(then.N)}, {y} may be as low as {show(then.low)} "
             f"or as high as {show(then.high)} ({self._percent} interval), with {show(then.X)} in "
-            "the middle: a plan that must hold reckons with the low end",
+            "the middle: a plan that must hold reckons with the low end, or waits for a "
+            "measurement at that load",
             f"Beside the {show(trend.X)} at the last load, the low end is {low}, the middle "
             f"{middle}, and the high end {high}",
         ]
@@ -124,7 +125,10 @@ class Ahead:
             room = show(trend.room)
             said.append(f"If a transaction needs as much as now, processors allow about {room}")
         if not self.told_cpu:
-            said.append("How busy the processors were is not told; a column U_cpu would tell more")
+            said.append(
+                "The table does not say how busy the processors were: with a column U_cpu, the "
+                "forecast could reckon with it"
+            )
         return ". ".join([*said, CHECKED, ""]).strip()
 
     def _hangs_on(self, trend: Trend, then: Row) -> list[str]:
@@ -143,8 +147,15 @@ class Ahead:
             said.append(FOLLOWED)
         if self.fit and not (system and isinstance(self.fit, Face)):
             far = "" if then.low <= then.law <= then.high else ", outside this interval"
-            why = OTHER_LAWS if self.law in CONTEST else "no point tests it there"
-            said += [f"The fitted law says {show(then.law)}{far}", f"It is not followed: {why}"]
+            why = (
+                OTHER_LAWS
+                if self.law in CONTEST
+                else "nobody checked how far off it is beyond the data"
+            )
+            said.append(
+                f"The fitted law has {show(then.law)} at {self.x} = {show(then.N)}{far}; the "
+                f"forecast does not follow this law, because {why}"
+            )
         return said
 
     @property
@@ -287,9 +298,7 @@ def _assumed(trend: Trend, x: str, y: str) -> list[str]:
     if smaller:
         said.append(f"Before that, {y} {_changes(trend.before)} with each doubling")
     rises, which = trend.taken > 0, "the smaller of these changes" if smaller else "this"
-    goes = f"{which} goes on, but each doubling brings less than the one before"
-    if not rises:
-        goes = f"{which} goes on, but each doubling takes away less than the one before"
+    goes = f"{which} goes on but weakens: each doubling {'brings' if rises else 'takes away'} less"
     if abs(2**trend.taken - 1) < SAME:
         goes = f"{y} stays the same"
     elif trend.end > NO_END * trend.X:

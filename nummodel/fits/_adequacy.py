@@ -99,15 +99,15 @@ def cautions(fit: Fit, run: Any = None, x: str = "", y: str = "") -> list[str]:
     p, fault = errors(fit, run)
     if p < ODD and fault == "weights" and not unsure:
         sentences.append(
-            f"errors grow {more} with {y} than {fit.weights} weights say, so that the intervals of "
-            "laws (not of forecasts) are wrong: try "
+            f"errors grow {more} with {y} than the fit assumes ({fit.weights} weights), which "
+            "makes the intervals of laws wrong, but not those of forecasts: try "
             f"--weights {other} (in a report: -p weights={other})"
         )
     if p < ODD and fault == "outlier":
         far = show(float(fit.N[np.argmax(_studentised(fit, _signed(fit)))]))
         sentences.append(
             f"the point at {x} = {far} is farther from the curve than chance explains: "
-            "measure it again"
+            "measure it again, as it may be wrong"
         )
     if p < ODD and fault == "runs":
         sentences.append(

@@ -84,8 +84,8 @@ def answer(fit: Fit, x: str = "", y: str = "", level: float = 0.95) -> str:
         return f"{seen} No limit was measured{end}."
     if fit.X_max * ABOVE < highest:
         return (
-            f"{seen} The ceiling of the fitted law, {ceiling}, is far below {show(highest)}: the "
-            "law does not hold there."
+            f"{seen} The ceiling of the fitted law, {ceiling}, is far below that {show(highest)}: "
+            f"the law does not describe what was measured at {x} = {show(where)}."
         )
     if ABOVE * highest < fit.X_max:
         return (
@@ -106,12 +106,15 @@ def advice(fit: Fit, x: str = "N", level: float = 0.95) -> str:
     if not found:
         return ""
     of = f"the law's curve at {x} = {show(2 * fit.N.max())}"
-    of = f"the interval of {'the peak' if found.what == 'N_opt' else of}"
+    of = "the peak" if found.what == "N_opt" else of
     narrower = f"{100 * found.narrower:.0f} % narrower"
     if found.narrower < WORTH:
-        return f"No single further measurement would make {of} more than {narrower}."
-    again = "again " if found.N in fit.N else ""
-    return f"Measure next {again}at {x} = {show(found.N)}: {of} would become about {narrower}."
+        return (
+            f"One more measurement would hardly tell more of {of}: its interval would become "
+            f"{narrower} at best."
+        )
+    again = f"{x} = {show(found.N)} once more" if found.N in fit.N else f"at {x} = {show(found.N)}"
+    return f"To know {of} better, measure {again}: its interval would become about {narrower}."
 
 
 def remarks(fit: Fit, level: float = 0.95) -> list[str]:

@@ -254,21 +254,22 @@ def test_what_forecasts_were_checked_on_is_counted():
 
 
 def test_how_many_curves_fell_to_less_than_half_is_counted():
-    """From their third load on, and as far as loads are printed in whole numbers. Throughput had
-    hardly changed if it was within 10 % of that at the load before.
+    """From their third load on, and as far as loads are printed in whole numbers. A curve had
+    been flat if its throughput was within 10 % of that at the load before.
     """
     every = [(c.N, c.X) for c in contest.many() + contest.servers()]
-    falls = [
-        [
-            abs(X[i] / X[i - 1] - 1) < 0.1
-            for i in range(2, len(N))
-            if any(X[j] < X[i] / 2 for j in range(i + 1, len(N)) if N[j] <= 2.05 * N[i])
-        ]
-        for N, X in every
-    ]
-    fell, suddenly = sum(map(bool, falls)), sum(map(any, falls))
-    told = f"on {fell} of {len(every)} curves throughput fell to less than half within one doubling"
-    assert told in FELL and f"{suddenly} of these 13 had hardly changed until then" in FELL
+    fell, flat, both = set(), set(), set()
+    for which, (N, X) in enumerate(every):
+        for i in range(2, len(N)):
+            later = [X[j] for j in range(i + 1, len(N)) if N[j] <= 2.05 * N[i]]
+            same = abs(X[i] / X[i - 1] - 1) < 0.1
+            flat |= {which} if later and same else set()
+            if later and min(later) < X[i] / 2:
+                fell.add(which)
+                both |= {which} if same else set()
+    told = f"on {len(fell)} of {len(every)} curves throughput fell to less than half within one"
+    assert told in FELL
+    assert f"of the {len(flat)} curves that had been flat before, {len(both)} fell so" in FELL
 
 
 def test_the_constants_are_what_the_curves_say():

@@ -89,5 +89,6 @@ def test_loads_that_are_no_whole_numbers_have_candidates_that_are_none():
     found = next_load(fit(LAWS["linear"], {"N": N, "X": [1, 2.1, 2.9]}))
     assert found.N == 1.5
     assert advice(fit(LAWS["linear"], {"N": N, "X": [1, 2.1, 2.9]}), "rate").startswith(
-        "Measure next at rate = 1.5: the interval of the law's curve at rate = 1.5 would become"
+        "To know the law's curve at rate = 1.5 better, measure at rate = 1.5: its interval would "
+        "become"
     )
