@@ -144,7 +144,9 @@ def _predicted(law: Callable, figures, covariance, u):
 # --- nodes that load one another ---------------------------------------------------------------
 
 
-def memories(access, copies, latency, B_max, channels: int = 1) -> list[networks.Station]:
+def memories(
+    access, copies, latency, B_max, channels: int = 1, B_link=None
+) -> list[networks.Station]:
     """Stations of a closed network whose classes are nodes and whose customers are reads.
 
     `access` and `copies` are those of `numa.mix`, `latency[i, k]` is the idle latency of a read by
@@ -152,18 +154,27 @@ def memories(access, copies, latency, B_max, channels: int = 1) -> list[networks
     [bytes/s], of `channels` channels that are used alike. A read takes its idle latency, in which a
     channel passes the line, and waits before for its turn at the channel. `networks.schweitzer`
     and, with few reads, `networks.solve` tell throughput and latency of each node from the numbers
-    of reads that a node has under way. Links between nodes are never full here.
+    of reads that a node has under way.
 
-    Two nodes with 40 reads each. If all data are on the first, its memory limits both:
+    `B_link` is the bandwidth of the links between nodes [bytes/s]: one number, or a table whose row
+    i and column k is the link that brings lines from the memory of node k to node i; its diagonal
+    does not count. Each direction is a link of its own, a queue like a channel. Without `B_link`
+    links are never full.
+
+    Two nodes with 40 reads each. If all data are on the first, its memory limits both, unless a
+    link is narrower:
 
     >>> latency = 1e-9 * np.array([[78.0, 143.0], [144.0, 78.0]])
-    >>> for placed in (numa.striped(2), numa.striped(2, over=[0])):
-    ...     stations = memories(np.ones((2, 1)), [placed], latency, B_max=20e9)
+    >>> for placed, B_link in ((numa.striped(2), None), (numa.striped(2, over=[0]), None),
+    ...                        (numa.striped(2, over=[0]), 5e9)):
+    ...     stations = memories(np.ones((2, 1)), [placed], latency, B_max=20e9, B_link=B_link)
     ...     print((1e9 * networks.solve(stations, (40, 40)).R).round())
     [137. 138.]
     [227. 294.]
+    [171. 512.]
 
-    Raises ValueError as `numa.mix` does, and for a latency that is less than the time of a line.
+    Raises ValueError as `numa.mix` does, and for a latency that is less than the time of a line, in
+    the memory and on the link.
     """
     shares, m = numa.paths(access, copies), count("channels", channels)
     t = within("latency", latency, 0, ndim=(2,))
@@ -173,8 +184,25 @@ def memories(access, copies, latency, B_max, channels: int = 1) -> list[networks
             f"is {access}, expected one figure above 0 for each node"
         )
     S = m * numa.LINE / float(within("B_max", B_max, 1e-30, 1e30, ndim=(0,)))
-    if t.min() < S:
-        raise ValueError(f"latency is {t.min():g}, expected at least the time of a line, {S:g}")
+    link = _link_times(B_link, t.shape)
+    way = t - S - link
+    if way.min() < 0:
+        raise ValueError(
+            f"latency is {t.flat[way.argmin()]:g}, expected at least the time of a line, "
+            f"{(t - way).flat[way.argmin()]:g}"
+        )
     shares = shares / shares.sum(1, keepdims=True)
-    idle = networks.delay((shares * (t - S)).sum(1))
-    return [idle, *(networks.queue(to / m * S) for to in shares.T for _ in range(m))]
+    idle = networks.delay((shares * way).sum(1))
+    channel = [networks.queue(to / m * S) for to in shares.T for _ in range(m)]
+    nodes, D = np.eye(len(t)), shares * link
+    return [idle, *channel, *(networks.queue(nodes[i] * D[i, k]) for i, k in np.argwhere(D > 0))]
+
+
+def _link_times(B_link, shape) -> np.ndarray:
+    """Time in which a link passes a line [s]; 0 inside a node, and if links are never full."""
+    if B_link is None:
+        return np.zeros(shape)
+    B = within("B_link", B_link, 1e-30, 1e30, ndim=(0, 2))
+    if B.shape not in ((), shape):
+        raise ValueError(f"B_link has the shape {B.shape}, expected {shape[0]} x {shape[1]}")
+    return (1 - np.eye(*shape)) * numa.LINE / B

@@ -210,6 +210,7 @@ DRAWN = {
     "R_mid": lambda rng, _: number(rng, "R"),
     "delay": lambda rng, _: [None, 1, 200, 20000, 0][rng.integers(5)],
     "memory.channels": lambda rng, _: int(rng.choice([1, 2, 6, 0])),
+    "B_link": lambda rng, _: [None, 1e10, 1e300, 0.0][rng.integers(4)],
     "numa.nodes": lambda rng, _: number(rng, "nodes"),
     "storage.m": lambda rng, _: number(rng, "m"),
     "storage.c": lambda rng, _: number(rng, "c"),

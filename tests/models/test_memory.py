@@ -123,25 +123,33 @@ LATENCY = np.array([[80.0, 140.0], [150.0, 90.0]])
 ONE_LINE = float(numa.LINE)
 
 
-def simulated(shares, latency, S, N, count=60_000, seed=1):
+def simulated(shares, latency, S, N, link=0.0, count=60_000, seed=1):
     """Throughput of each node. Each of N reads goes to a memory, on the way for the idle latency
-    without the service there; memories serve one at a time, exponential times with the mean S.
+    without the services there and on the link back; memories serve one at a time, exponential times
+    with the mean S, and so do links from one node to another, with the mean `link`.
     """
     rng = np.random.default_rng(seed)
-    free, done = np.zeros(len(shares)), np.zeros(len(shares))
-    events = [(rng.uniform(0, 100), i, -1) for i in range(len(shares)) for _ in range(N)]
+    nodes = len(shares)
+    free, done = (
+        np.zeros((nodes + 1, nodes)),
+        np.zeros(nodes),
+    )  # links in rows, memories in the last
+    across = link * (1 - np.eye(nodes))
+    events = [(rng.uniform(0, 100), i, -1, -1) for i in range(nodes) for _ in range(N)]
     heapq.heapify(events)
     start = 0.0
     for step in range(count):
-        now, node, at = heapq.heappop(events)
-        if at < 0:  # sets out
-            to = rng.choice(len(shares), p=shares[node])
-            heapq.heappush(events, (now + latency[node, to] - S, node, int(to)))
-        else:
-            free[at] = max(free[at], now) + rng.exponential(S)
-            heapq.heappush(events, (free[at], node, -1))
-            done[node] += step > count // 5
+        now, node, row, at = heapq.heappop(events)
         start = now if step == count // 5 else start
+        if at < 0:  # sets out
+            to = int(rng.choice(nodes, p=shares[node]))
+            way = latency[node, to] - S - across[node, to]
+            heapq.heappush(events, (now + way, node, nodes, to))
+            continue
+        free[row, at] = max(free[row, at], now) + rng.exponential(S if row == nodes else link)
+        back = row == nodes and across[node, at]  # a line from another node passes the link, too
+        heapq.heappush(events, (free[row, at], node, node, at if back else -1))
+        done[node] += step > count // 5 and not back
     return done / (now - start)
 
 
@@ -163,12 +171,40 @@ def test_reads_wait_as_simulated(placed):
 
 
 def test_one_read_meets_nobody():
-    for channels in (1, 3):
-        stations = memory.memories(
-            np.eye(2), numa.partitioned(2), LATENCY, B_max=ONE_LINE, channels=channels
-        )
-        alone = networks.schweitzer(stations, (1, 0))
-        assert alone.R[0] == pytest.approx(80.0)
+    for channels, B_link in ((1, None), (3, None), (3, ONE_LINE / 30)):
+        for copies, expected in ((numa.partitioned(2), 80.0), (np.eye(2)[::-1], 140.0)):
+            stations = memory.memories(np.eye(2), copies, LATENCY, ONE_LINE, channels, B_link)
+            alone = networks.schweitzer(stations, (1, 0))
+            assert alone.R[0] == pytest.approx(expected)
+
+
+def test_reads_wait_for_links_as_simulated():
+    """Three nodes, of which the first has half of the data and the others a quarter each."""
+    access, copies, S, link, N = np.ones((3, 1)), [[0.5, 0.25, 0.25]], 5.0, 25.0, 8
+    latency = 80.0 + 60 * (1 - np.eye(3))
+    stations = memory.memories(access, copies, latency, ONE_LINE / S, B_link=ONE_LINE / link)
+    exact = networks.solve(stations, (N,) * 3).X
+    counted = simulated(np.tile(copies, (3, 1)), latency, S, N, link, count=150_000)
+    assert exact == pytest.approx(counted, rel=0.03)
+    free = networks.solve(memory.memories(access, copies, latency, ONE_LINE / S), (N,) * 3).X
+    assert (counted < 0.95 * free).all()
+
+
+def test_full_links_deliver_their_bandwidth():
+    """Each of two nodes reads half of its lines through a link: at most twice what this passes."""
+    both = np.ones((2, 1)), [numa.striped(2)], LATENCY, ONE_LINE
+    B_link = ONE_LINE * np.array([[1e-9, 0.1], [0.3, 1e-9]])
+    X = networks.schweitzer(memory.memories(*both, B_link=B_link), (3000, 3000)).X
+    assert X == pytest.approx([0.2, 0.6], rel=0.01)
+
+
+def test_wide_links_and_links_that_nobody_uses_change_nothing():
+    everyone, copied = np.ones((2, 1)), [numa.replicated(2)]
+    for placed, B_link in (([numa.striped(2)], 1e20), (copied, ONE_LINE / 50)):
+        without = memory.memories(everyone, placed, LATENCY, ONE_LINE)
+        links = memory.memories(everyone, placed, LATENCY, ONE_LINE, B_link=B_link)
+        X = networks.solve(without, (5, 5)).X
+        assert networks.solve(links, (5, 5)).X == pytest.approx(X)
 
 
 def test_full_memories_deliver_their_bandwidth():
@@ -213,6 +249,9 @@ def test_first_touch_is_a_race():
         (lambda: memory.memories(np.eye(2), np.eye(2), np.ones((2, 2)), 1.0), "latency is 1"),
         (lambda: memory.memories([[1.0], [0.0]], [[0.5, 0.5]], LATENCY, 64.0), "access"),
         (lambda: memory.memories(np.eye(2), np.eye(2), LATENCY, 64.0, channels=0), "channels is 0"),
+        (lambda: memory.memories(np.eye(2), np.eye(2), LATENCY, 64.0, 1, [[9.0]]), "B_link has"),
+        (lambda: memory.memories(np.eye(2), np.eye(2), LATENCY, 64.0, 1, 0.0), "B_link is 0"),
+        (lambda: memory.memories(np.eye(2), np.eye(2), LATENCY, 64.0, 1, 0.3), "latency is 140"),
     ],
 )
 def test_bad_input_is_named(call, named):
