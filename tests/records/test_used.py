@@ -28,7 +28,10 @@ UNUSED = {
         "most processors of 5.2": "a limit of support, which nothing measured sets",
         "most processors of 5.3": "a limit of support, and the size of the largest run",
     },
-    "rdb-counts": {"scan_lines": "lines of a listing; no time belongs to them"},
+    "rdb-counts": {
+        "scan_lines": "lines of a listing; no time belongs to them",
+        **dict.fromkeys(("rows_per_transaction", "loaders"), "how rows were loaded, on both alike"),
+    },
     "gs-topology": dict.fromkeys(("hoses", "memories"), "the same in all three systems"),
     "gs-examples": {
         "reserved memory of a RAD, example 1": "the same on each RAD: data are striped evenly",
