@@ -146,7 +146,11 @@ def document(
     """
     if not 0 < level < 1:
         raise InputError(f"--level {level}: expected a number between 0 and 1")
-    return compared([columns.read(path, x, y, weights) for path in (before, after)], weights, level)
+    return compared(
+        [columns.read(path, x, y, weights, system=False) for path in (before, after)],
+        weights,
+        level,
+    )
 
 
 def compared(tables: list[Points], weights: str, level: float) -> dict[str, Any]:

@@ -302,7 +302,7 @@ def fit_table(
     if not 0 < level < 1:
         raise InputError(f"--level {level}: expected a number between 0 and 1")
     loads, wanted = options.loads(at), options.target(target)
-    points = columns.read(path, x, y, weights, complete=law == laws.CLOSED)
+    points = columns.read(path, x, y, weights)
     stations = [n[2:] for n in points.others if n.startswith("U_") and n != "U_lock"]
     given = options.given(known, stations)
     is_new = options.held_out(holdout, points.N, points.x)
@@ -318,6 +318,13 @@ def fit_table(
     given = constant | given
     told: dict[str, Any] = {"Z": given.get("Z")} | measured
     notes = contradictions(used.N, used.X, **told)
+    if notes and "R" in told:
+        told["R"] = told["R"] / 1000
+        if not contradictions(used.N, used.X, **told):
+            why = f"{notes[0].partition(':')[0]}; it would agree in milliseconds: then call it R_ms"
+            in_ms = f"R is not used: {why}"
+            used, notes = used._replace(warnings=(*used.warnings, in_ms)), []
+            del measured["R"]
     busy = [] if notes else _too_busy(used.N, measured, given)
     if notes:
         notes.append("R, Z and utilisations are not used, as they contradict other columns")
