@@ -1,5 +1,6 @@
 """What `nummodel fit` says of a table: an answer, a document of JSON, tables and a figure."""
 
+import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -120,7 +121,7 @@ class Study:
         elif self._fall_decides:
             found.append(
                 f"{y} falls from load to load over the last {laws.FALLING}, so a closed system, "
-                "which levels off, was not fitted: if chance explains the fall, --law closed fits it"
+                "which levels off, was not fitted: if this fall may be chance, --law closed fits it"
             )
         return [*found, *self._too_high()]
 
@@ -158,7 +159,7 @@ class Study:
         """What a reader must know of the table, and of the chosen law, or of all if none is."""
         sentences = [*self.used.warnings, *self.notes]
         for name in [self.chosen] if self.chosen else self.fits:
-            of_law = remarks(self.fits[name], self.level)
+            of_law = [s for s in remarks(self.fits[name], self.level) if self._measured(s)]
             of_law += _outside(self.predictions(name), self.used.x, self.level)
             sentences += [f"{name}: {sentence}" for sentence in of_law]
         if max(self.new.N, default=0) > self.used.N.max():
@@ -168,6 +169,13 @@ class Study:
         if self.level > 0.95:
             sentences.append("intervals of forecasts were checked up to a level of 0.95")
         return sentences
+
+    def _measured(self, sentence: str) -> bool:
+        """Whether a sentence is about no station, or one with a measured utilisation: what is said
+        of the demands of others is in their intervals.
+        """
+        about = re.match(r"[Dc]_(\w+) ", sentence)
+        return not about or f"U_{about[1]}" in self.measured
 
     def predictions(self, name: str) -> list[dict[str, Any]]:
         """What a law predicts of the rows held out."""
