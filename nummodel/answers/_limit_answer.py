@@ -94,6 +94,8 @@ def _what(found: Any, first: str, hidden: bool) -> str:
         what += f"connections or a service elsewhere: it {_most(found, first)}"
         return f"{what}, while {next_one}"
     what = f"The limit of this system is {_named(found, first)}, which {_most(found, first)}"
+    if not np.isfinite(found.full_at(second)[0]):
+        return f"{what}; no other limit shows in the measurements"
     return f"{what}; the next limit is {next_one.replace(' allows ', ', which allows ', 1)}"
 
 

@@ -41,6 +41,12 @@ def written(path, error=0.0, seed=1, **changes):
     return path
 
 
+def one_station():
+    """Columns of a system that has nothing but its processors."""
+    X = networks.solve(stations()[:1], N, Z).X
+    return {"X": X, "R": N / X - Z, "U_cpu": X * D_CPU / C}
+
+
 def noisy(network):
     """What is measured of another system, with errors of a percent, but for the disk."""
     random = np.random.default_rng(3)
@@ -86,7 +92,8 @@ def test_a_station_without_demand_is_never_full(tmp_path):
     found = limits.read(written(tmp_path / "a.csv", **known))
     low, high = found.full_at("lock")[1]
     assert low > 1 / D_DISK and high == np.inf and "lock" in found.demands().index
-    assert found.answer()
+    alone = limits.read(written(tmp_path / "b.csv", U_disk=np.nan, **one_station()))
+    assert "no other limit shows in the measurements" in alone.answer()
 
 
 def test_three_ways_find_the_same_demand(system):
