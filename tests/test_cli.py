@@ -614,7 +614,11 @@ def test_warnings_are_about_the_chosen_law_or_about_all_if_none_is_chosen(tmp_pa
         assert (warning in done.stderr) != (warning.partition(": ")[2] in answer)
     few = result(*ZVM, "--holdout", "N>24")
     assert few["chosen"] is None
-    named = {w.partition(": ")[0] for w in few["warnings"] if w != EXTRAPOLATION}
+    beside = (
+        EXTRAPOLATION,
+        next(w for w in few["warnings"] if w.startswith("not used: util_pct;")),
+    )
+    named = {w.partition(": ")[0] for w in few["warnings"] if w not in beside}
     assert {"gustafson", "usl"} <= named <= set(few["laws"])
 
 
@@ -836,6 +840,19 @@ def test_columns_of_a_system_that_are_not_used_are_named(tmp_path, column, messa
     got = result("fit", path, "--law", "usl", "--at", "64")
     assert message.format(path=path) in got["warnings"]
     assert [row["R"] for row in got["forecast"]] == [None]
+
+
+def test_a_fall_that_may_be_chance_is_told(tmp_path):
+    """Throughput that levels off, and falls by 1 % a load: a fall alone speaks for the peak."""
+    rows = zip(
+        [1, 2, 4, 8, 16, 32, 64, 128], [100, 195, 385, 700, 1000, 990, 980, 970], strict=True
+    )
+    path = write(tmp_path, "N,X\n" + "".join(f"{n},{x}\n" for n, x in rows))
+    said = " ".join(nummodel("fit", path).stdout.split())
+    assert "Also, X falls from load to load over the last 4, so a closed system" in said
+    alone = " ".join(nummodel("fit", path, "--law", "closed").stdout.split())
+    assert "levels off at" in alone and "--law closed" not in alone
+    assert "--law closed" not in nummodel("fit", path, "--law", "usl").stdout
 
 
 def test_half_a_server_in_a_column_is_refused(tmp_path):

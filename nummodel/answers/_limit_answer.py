@@ -35,6 +35,8 @@ def answer(found: Any) -> str:
     hidden = _hidden(found, first)
     best = max(found.gains[::2], key=lambda gain: gain.gain)
     said = [_what(found, first, hidden), _how_sure(found, first, hidden)]
+    if any(" is not used: " in text for text in found.unused):
+        return ". ".join([*said, f"{_more(found)}."])
     if best.low < WORTH:
         return ". ".join([*said, _nothing(found, best), f"{_more(found)}."])
     if hidden:
@@ -92,6 +94,8 @@ def _what(found: Any, first: str, hidden: bool) -> str:
         what += f"connections or a service elsewhere: it {_most(found, first)}"
         return f"{what}, while {next_one}"
     what = f"The limit of this system is {_named(found, first)}, which {_most(found, first)}"
+    if not np.isfinite(found.full_at(second)[0]):
+        return f"{what}; no other limit shows in the measurements"
     return f"{what}; the next limit is {next_one.replace(' allows ', ', which allows ', 1)}"
 
 
@@ -139,9 +143,8 @@ def _how_sure(found: Any, first: str, hidden: bool) -> str:
 
 def _more(found: Any) -> str:
     """What to do to know more: what of the file was not used, and higher loads."""
-    unused = [text for text in found.study.used.warnings if " is not used: " in text]
-    if unused:
-        return f"What to do next: mend the file, of which {'; '.join(unused)}"
+    if found.unused:
+        return f"What to do next: mend the file, in which {'; '.join(found.unused)}"
     more = show(2 * found.study.used.N.max())
     return f"What to do next: measure at higher loads, up to {found.study.used.x} = {more}"
 

@@ -1,8 +1,8 @@
 """What `nummodel compare` says of two tables: did a change help, at which loads, by how much?
 
 Errors are those of repeated loads, or without them those of the Universal Scalability Law fitted to
-each table at the loads that both have. At the same loads the law misses two tables of one system in
-the same way, so its faults make the answer more careful, not wrong.
+each table at the loads that both have. Where this law is rejected, its errors would hide a change,
+and the errors are those of the measured ratios instead.
 """
 
 from pathlib import Path
@@ -67,6 +67,20 @@ def curve(points: Points, loads: np.ndarray, log: bool) -> Side:
     test = lack_of_fit(result)
     misses = test is not None and test.p < compare.SIGNIFICANT
     return Side(np.log(X) if log else X, covariance, points.X, result.rss, result.dof, misses)
+
+
+def paired(sides: list[Side], loads: np.ndarray) -> list[Side]:
+    """The means of the measurements, of both tables, with the scatter of the logarithms of their
+    ratios around a straight line over the logarithm of the load. A gain that changes otherwise with
+    the load adds to this scatter.
+    """
+    before, after = sides
+    scale = np.sqrt(np.diagonal(before.covariance) + np.diagonal(after.covariance))
+    line = np.column_stack([np.ones(len(loads)), np.log(loads)]) / scale[:, None]
+    logs = (after.height - before.height) / scale
+    rest = logs - line @ np.linalg.lstsq(line, logs)[0]
+    found = after._replace(squares=float(rest @ rest), dof=len(loads) - 2)
+    return [before._replace(squares=0.0, dof=0), found]
 
 
 def ratios(before: Side, after: Side, log: bool, level: float) -> np.ndarray:
@@ -146,7 +160,11 @@ def document(
     """
     if not 0 < level < 1:
         raise InputError(f"--level {level}: expected a number between 0 and 1")
-    return compared([columns.read(path, x, y, weights) for path in (before, after)], weights, level)
+    return compared(
+        [columns.read(path, x, y, weights, system=False) for path in (before, after)],
+        weights,
+        level,
+    )
 
 
 def compared(tables: list[Points], weights: str, level: float) -> dict[str, Any]:
@@ -168,6 +186,9 @@ def compared(tables: list[Points], weights: str, level: float) -> dict[str, Any]
         if len(loads) >= LOADS:  # curves bend towards the errors, and do not tell their kind
             sides = {kinds[0]: [curve(points, loads, kinds[0]) for points in tables]}
             how = "fitted curves of the USL, with the scatter around them"
+            if kinds[0] and any(side.misses for side in sides[True]):
+                sides = {True: paired(means[True], loads)}
+                how = "measurements, as the USL misses some, with the scatter of their ratios"
     log = min(sides, key=lambda log: _deviance(sides[log], log), default=kinds[0])
     chosen = sides.get(log, [])
     warnings = [warning for points in tables for warning in points.warnings]

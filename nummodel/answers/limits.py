@@ -84,12 +84,9 @@ class Limits:
     def unmet(self) -> str:
         """Why no closed system speaks for the measurements; "" if one does."""
         study = self.study
-        if not any(n == "R" or n.startswith("U_") for n in study.used.others):
-            unused = [text for text in study.used.warnings if " is not used: " in text]
-            why = "loads and throughputs alone do not tell one station from another"
-            return "; ".join([why, *unused])
         if not study.measured:
-            return "; ".join(study.notes)
+            why = "loads and throughputs alone do not tell one station from another"
+            return "; ".join([*(study.notes or [why]), *self.unused])
         if study.chosen != "closed":
             missed = compare.wrong(self.face.whole).removeprefix("it ")
             rejected = f"no model of users and stations fits: the best one {missed}"
@@ -97,6 +94,11 @@ class Limits:
         if self.face.dof <= 0:
             return "there are too few measurements to test a closed system"
         return rival(self.face)
+
+    @property
+    def unused(self) -> list[str]:
+        """Columns of the file that were set aside, and why."""
+        return [text for text in self.study.used.warnings if "not used: " in text]
 
     @property
     def stations(self) -> list[str]:

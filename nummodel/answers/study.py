@@ -1,5 +1,6 @@
 """What `nummodel fit` says of a table: an answer, a document of JSON, tables and a figure."""
 
+import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -117,7 +118,21 @@ class Study:
             found = laws.cautions(self.fits, self.chosen, run, x, y)
         if laws.CLOSED in self.refused:
             found.append(f"a closed system was not fitted: {self.refused[laws.CLOSED]}")
+        elif self._fall_decides:
+            found.append(
+                f"{y} falls from load to load over the last {laws.FALLING}, so a closed system, "
+                "which levels off, was not fitted: if this fall may be chance, --law closed fits it"
+            )
         return [*found, *self._too_high()]
+
+    @property
+    def _fall_decides(self) -> bool:
+        """Whether a closed system was left out because a fall was seen."""
+        usl = self.fits.get("usl")
+        if not usl or laws.CLOSED in self.fits or len(self.fits) == 1:
+            return False
+        peak = self.fit.peak() if self.fit else np.isfinite(compare.aicc(usl))
+        return bool(peak) and laws.falls(usl)
 
     def _too_high(self) -> list[str]:
         """Stations that would have to be more than fully in use at twice the last load. Nothing
@@ -144,7 +159,7 @@ class Study:
         """What a reader must know of the table, and of the chosen law, or of all if none is."""
         sentences = [*self.used.warnings, *self.notes]
         for name in [self.chosen] if self.chosen else self.fits:
-            of_law = remarks(self.fits[name], self.level)
+            of_law = [s for s in remarks(self.fits[name], self.level) if self._measured(s)]
             of_law += _outside(self.predictions(name), self.used.x, self.level)
             sentences += [f"{name}: {sentence}" for sentence in of_law]
         if max(self.new.N, default=0) > self.used.N.max():
@@ -154,6 +169,13 @@ class Study:
         if self.level > 0.95:
             sentences.append("intervals of forecasts were checked up to a level of 0.95")
         return sentences
+
+    def _measured(self, sentence: str) -> bool:
+        """Whether a sentence is about no station, or one with a measured utilisation: what is said
+        of the demands of others is in their intervals.
+        """
+        about = re.match(r"[Dc]_(\w+) ", sentence)
+        return not about or f"U_{about[1]}" in self.measured
 
     def predictions(self, name: str) -> list[dict[str, Any]]:
         """What a law predicts of the rows held out."""
@@ -302,7 +324,7 @@ def fit_table(
     if not 0 < level < 1:
         raise InputError(f"--level {level}: expected a number between 0 and 1")
     loads, wanted = options.loads(at), options.target(target)
-    points = columns.read(path, x, y, weights, complete=law == laws.CLOSED)
+    points = columns.read(path, x, y, weights)
     stations = [n[2:] for n in points.others if n.startswith("U_") and n != "U_lock"]
     given = options.given(known, stations)
     is_new = options.held_out(holdout, points.N, points.x)
@@ -318,6 +340,13 @@ def fit_table(
     given = constant | given
     told: dict[str, Any] = {"Z": given.get("Z")} | measured
     notes = contradictions(used.N, used.X, **told)
+    if notes and "R" in told:
+        told["R"] = told["R"] / 1000
+        if not contradictions(used.N, used.X, **told):
+            why = f"{notes[0].partition(':')[0]}; it would agree in milliseconds: then call it R_ms"
+            in_ms = f"R is not used: {why}"
+            used, notes = used._replace(warnings=(*used.warnings, in_ms)), []
+            del measured["R"]
     busy = [] if notes else _too_busy(used.N, measured, given)
     if notes:
         notes.append("R, Z and utilisations are not used, as they contradict other columns")

@@ -1,6 +1,5 @@
 """Two columns of a table, a load and a throughput, which are known by what their names say."""
 
-import re
 import shlex
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
@@ -12,15 +11,13 @@ import numpy as np
 
 from nummodel.arguments import WEIGHTS
 from nummodel.errors import InputError
-from nummodel.records import data, folder, readers
+from nummodel.records import _others, data, folder, readers
 from nummodel.records._names import MEANS, PARTIAL, ROLES, SPREAD, TIMES, bare, kind, words
 from nummodel.records.readers import table
 from nummodel.records.readers.table import Cells, is_number
 
 #: Columns of what tools print that a fit takes. A disk that is always busy may do more at once.
 TAKEN = ("N", "X", "R", "U_cpu", "c_cpu", "series")
-#: Response times, the think time, utilisations and numbers of servers.
-OTHER = re.compile(r"R|Z|[Uc]_[A-Za-z]\w*")
 #: Kinds of columns that may be the load or the throughput if the other one is known.
 UNCLEAR = ("", "resource", "count")
 
@@ -28,7 +25,7 @@ UNCLEAR = ("", "resource", "count")
 class Points(NamedTuple):
     """Measurements from a table: loads, throughputs, their weights (one of `WEIGHTS` or a column),
     the names of the two columns, warnings of rows that may not belong together; where the table has
-    them, which run each row is of, and `others`: columns that are called Z, R [s], U_name, c_name.
+    them, which run each row is of, and `others`: Z [s], R [s], U_name [share], c_name.
     """
 
     N: np.ndarray
@@ -52,23 +49,23 @@ def read(
     x: str | None = None,
     y: str | None = None,
     weights: str = "absolute",
-    complete: bool = False,
+    system: bool = True,
 ) -> Points:
     """Two columns of a CSV file, or of a published table by its name, in the units printed there;
     or those of the output of a measuring tool, or of a folder with such outputs.
 
     `x` and `y` are the names of the columns of load and throughput. If they are not given, the
     columns are recognised by what their names say, as N and X do. `weights` is one of `WEIGHTS`, or
-    the name of a third column. With `complete`, rows that lack one of the `others` are left out,
-    and not that column. The path "-" means standard input. Raises InputError for a file or a column
-    that cannot be used.
+    the name of a third column. For a `system`, the `others` are read by their names and units, and
+    a row that lacks one of them is left out. The path "-" means standard input. Raises InputError
+    for a file or a column that cannot be used.
     """
     called, path = path, data.path(path)
     close = get_close_matches(str(path), data.tables(), 1, 0.7)
     if close and not path.exists():
         raise InputError(f"{path}: no such file and no such table, did you mean {close[0]}?")
     cells = _cells(path)
-    gaps = _without_gaps(cells) if complete else []
+    gaps = _others.without_gaps(cells) if system else []
     if weights not in WEIGHTS and weights not in cells:
         expected = f"{', '.join(WEIGHTS)}, or a column of: {_listed(cells)}"
         raise InputError(f"{path}: weights {weights!r}, expected {expected}")
@@ -87,13 +84,8 @@ def read(
     warnings += _pooled(cells, {load, result, weights}, N, path)
     used = {load, result, weights}
     run = next((_runs(cells[c]) for c in cells if kind(c) == "run" and c not in used), None)
-    others = {}
-    for name in cells:
-        if name not in used and OTHER.fullmatch(name):
-            try:
-                others[name] = _not_negative(cells, name, path)
-            except InputError as error:
-                warnings.append(f"{name} is not used: {error}")
+    others, unused = _others.read(cells, used, path) if system else ({}, [])
+    warnings += unused
     return Points(N, X, own, load, result, tuple(warnings), run, others)
 
 
@@ -113,22 +105,6 @@ def _cells(path: Path) -> Cells:
     return Cells({n: {i: str(v) for i, v in enumerate(found[n], 1)} for n in found})
 
 
-def _without_gaps(cells: Cells) -> list[str]:
-    """Take out the rows that lack a cell of a column of `OTHER`, and say which. A column that has
-    less than half of its cells takes no row out.
-    """
-    warnings = []
-    for name in filter(OTHER.fullmatch, cells):
-        gaps = [line for line, cell in cells[name].items() if cell in ("", "nan")]
-        if 0 < 2 * len(gaps) < len(cells[name]):
-            for column in cells.values():
-                for line in gaps:
-                    del column[line]
-            rows = f"row{'s' * (len(gaps) > 1)} {', '.join(map(str, gaps))}"
-            warnings.append(f"{rows} of the file: left out, as {name} is empty there")
-    return warnings
-
-
 def _is_output(path: Path) -> bool:
     """Whether a file is a workbook, or the output of a tool."""
     if readers.is_workbook(path):
@@ -137,13 +113,6 @@ def _is_output(path: Path) -> bool:
         return readers.recognised(readers.text_of(path)) not in ([], ["table"])
     except InputError:
         return False
-
-
-def _not_negative(cells: Cells, column: str, path: str | Path) -> np.ndarray:
-    values = table.numbers(cells, column, path, positive=False)
-    if (values < 0).any():
-        raise InputError(f"{path}: {column} is {values.min():g}, expected no negative number")
-    return values
 
 
 def _runs(column: Mapping[int, str]) -> np.ndarray | None:
@@ -234,8 +203,8 @@ def _pooled(cells: Cells, used: set[str], N: np.ndarray, path: str | Path) -> li
     for place, (name, column) in enumerate(cells.items(), 1):
         texts, what = list(column.values()), kind(name)
         setting = what in ("configuration", "load") or not _has_numbers(texts)
-        if name.startswith("U_"):
-            continue  # a utilisation, which was measured
+        if _others.quantity(name)[0].startswith("U_"):
+            continue  # it was measured
         if name in used or what in (*TIMES, "run") or not (setting or what in UNCLEAR):
             continue
         loads: dict[str, set[float]] = {}

@@ -21,8 +21,10 @@ TOOLS = (
     "sysbench pgbench wrk wrk2 k6 mpstat sar iostat vmstat sysstat cpu disk load summary out "
     "cgroup stat stdout stderr x command output log txt json csv result results progress"
 ).split()
+#: Files of which the same is told are named up to this number.
+NAMED = 5
 #: What readers say of every file.
-ROUTINE = re.compile("^(The first (row|report) is|Columns|Counts) left out")
+ROUTINE = re.compile("^(The first (row|report) is|Columns|Counts) left out|^read as")
 #: How files of runs end that `measure` did not finish.
 UNFINISHED = (".part", ".failed")
 #: The name of a tool with a number, as in vmstat8.
@@ -88,14 +90,17 @@ def read(folder: str | Path, pattern: str = "") -> Reading:
                 rows.append(_named(dict(key), row, told))
                 columns |= row.columns
     if not rows:
-        first = f" ({': '.join(told[0])})" if told else ""
         expected = "expected outputs of sysbench, pgbench, wrk or k6, or tables with N and X"
-        raise InputError(f"{folder}: no run of a load generator{first}, {expected}")
+        why = "; ".join(_once(told))
+        raise InputError(f"{folder}: no run of a load generator, {expected}; {why}")
     _add_series(rows)
     table = pd.DataFrame(rows)
     begin = [n for n in ("N", "X", "R", "series", "run") if n in table]
     table = table[begin + [n for n in table if n not in begin]]
     given = {n: Column("-", "from the names of the files") for n in table if n not in columns}
+    left_out = {name for name, what in told if what.startswith("left out")}
+    used = [o for outputs in runs.values() for o in outputs if o.path.name not in left_out]
+    told += [(o.path.name, f"read as the output of {o.reader}") for o in used]
     return Reading(table, {n: (columns | given)[n] for n in table}, _once(told))
 
 
@@ -128,18 +133,21 @@ def _add_series(rows: list[dict[str, Any]]) -> None:
 
 
 def _once(told: list[tuple[str, str]]) -> tuple[str, ...]:
-    """Of sentences that differ in figures and names of files only, the first, and how many more.
-    What readers always leave out comes last.
+    """Of sentences that differ in figures and names of files only, the first, and the names of some
+    files of which the others are. What readers always leave out comes last.
     """
-    alike: dict[str, list[str]] = {}
+    alike: dict[str, list[tuple[str, str]]] = {}
     for name, what in told:
         kind = re.sub(r"[0-9.]+|\S+\.\w+$", "#", what)
-        alike.setdefault(kind, []).append(f"{name}: {what}")
+        alike.setdefault(kind, []).append((name, what))
     usual = {kind: ROUTINE.search(kind) is not None for kind in alike}
-    return tuple(
-        f"{same[0]}{f' (and {len(same) - 1} like this)' * (len(same) > 1)}"
-        for kind, same in sorted(alike.items(), key=lambda item: usual[item[0]])
-    )
+    found = []
+    for _, same in sorted(alike.items(), key=lambda item: usual[item[0]]):
+        (name, what), *others = same
+        names = ", ".join(other for other, _ in others[:NAMED])
+        more = f" and {len(others) - NAMED} more" if len(others) > NAMED else ""
+        found.append(f"{name}: {what}{f' (the same: {names}{more})' if others else ''}")
+    return tuple(found)
 
 
 def _files(folder: Path) -> list[Path]:

@@ -41,6 +41,12 @@ def written(path, error=0.0, seed=1, **changes):
     return path
 
 
+def one_station():
+    """Columns of a system that has nothing but its processors."""
+    X = networks.solve(stations()[:1], N, Z).X
+    return {"X": X, "R": N / X - Z, "U_cpu": X * D_CPU / C}
+
+
 def noisy(network):
     """What is measured of another system, with errors of a percent, but for the disk."""
     random = np.random.default_rng(3)
@@ -86,7 +92,8 @@ def test_a_station_without_demand_is_never_full(tmp_path):
     found = limits.read(written(tmp_path / "a.csv", **known))
     low, high = found.full_at("lock")[1]
     assert low > 1 / D_DISK and high == np.inf and "lock" in found.demands().index
-    assert found.answer()
+    alone = limits.read(written(tmp_path / "b.csv", U_disk=np.nan, **one_station()))
+    assert "no other limit shows in the measurements" in alone.answer()
 
 
 def test_three_ways_find_the_same_demand(system):
@@ -306,8 +313,43 @@ def test_no_limit_is_named_that_is_far_away(tmp_path):
     assert "half the processor time" in said and "not more because" not in said
 
 
-def test_percentages_in_place_of_shares_are_a_matter_of_units(tmp_path):
+def test_a_column_in_another_unit_is_set_aside_alone(tmp_path):
+    """The other columns still tell which station limits, and the answer says what to mend."""
     X = networks.solve(stations(), N, Z).X
-    said = limits.read(written(tmp_path / "a.csv", error=0.01, U_cpu=100 * X * D_CPU / C)).answer()
-    assert "expected a share" in said and "0 % at" not in said
-    assert "What to do next: check the units" in said
+    for changes, named in (
+        ({"U_cpu": 100 * X * D_CPU / C}, "call it U_cpu_pct if it is in percent"),
+        ({"R": 1000 * (N / X - Z)}, "it would agree in milliseconds: then call it R_ms"),
+    ):
+        found = limits.read(written(tmp_path / "a.csv", error=0.01, **changes))
+        left = {"R", "U_cpu", "U_disk"} - {*changes}
+        assert {*found.study.measured} == left and found.stations[0] == "cpu"
+        assert found.full_at("cpu")[0] == pytest.approx(C / D_CPU, rel=0.02)
+        end = found.answer().partition("What to do next: ")[2]
+        assert end.startswith("mend the file, in which ") and named in end
+
+
+@pytest.mark.parametrize(
+    "names, sizes",
+    [
+        (("R_ms", "U_cpu_pct", "U_disk_percent"), (1e3, 100, 100)),
+        (("avg_latency_us", "cpu%", "disk_util"), (1e6, 100, 1)),
+        (("response time (s)", "CPU usage [%]", "U_disk"), (1, 100, 1)),
+    ],
+)
+def test_units_in_names_change_nothing(tmp_path, names, sizes):
+    """The same measurements in other units have the same demands."""
+    table = pd.read_csv(written(tmp_path / "a.csv", error=0.01))
+    plain = limits.read(tmp_path / "a.csv").face.values
+    for old, new, size in zip(("R", "U_cpu", "U_disk"), names, sizes, strict=True):
+        table[new] = table.pop(old) * size
+    table.to_csv(tmp_path / "b.csv", index=False)
+    assert limits.read(tmp_path / "b.csv").face.values == pytest.approx(plain, rel=1e-6)
+
+
+def test_columns_that_no_fit_takes_are_named(tmp_path):
+    """A percentile is no mean, and what stands beside a column of the same quantity is left."""
+    changes = {"p95_ms": 500.0, "latency": 0.2, "lat_ms": 1.0, "R_se": 0.1, "note": "warm"}
+    found = limits.read(written(tmp_path / "a.csv", error=0.01, **changes))
+    first, second = found.study.used.warnings
+    assert first == "lat_ms is not used: another column is R already"
+    assert second.startswith("not used: p95_ms, latency; call a mean response time R_ms or R_s")

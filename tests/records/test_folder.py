@@ -257,3 +257,19 @@ def test_runs_that_fail_are_told_and_given_up(tmp_path):
     assert result.returncode == 1
     assert result.stderr.count("no database") == 3
     assert "the rest is not tried" in result.stderr
+
+
+def test_every_file_of_a_folder_is_accounted_for(tmp_path):
+    """What was read, and what was not and why; also where no load generator is among the files."""
+    vmstat = (RECORDED / "Tier32G_RW_1th.vmstat.txt").read_text()
+    for name in ("8.vmstat.txt", "9.vmstat.txt"):
+        (tmp_path / name).write_text(vmstat)
+    (tmp_path / "notes.txt").write_text("what was done")
+    with pytest.raises(InputError, match="no run of a load generator") as error:
+        folder.read(tmp_path)
+    assert all(name in str(error.value) for name in ("8.vmstat.txt", "9.vmstat.txt", "notes.txt"))
+    (tmp_path / "8.csv").write_text("N,X\n8,100\n")
+    told = " ".join(folder.read(tmp_path).left_out)
+    assert "8.csv: read as the output of table" in told
+    assert "8.vmstat.txt: read as the output of vmstat" in told
+    assert "9.vmstat.txt: left out: no load generator" in told and "notes.txt: left out" in told

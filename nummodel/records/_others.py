@@ -1,0 +1,96 @@
+"""Columns of a user's table beside load and throughput: response times, utilisations, servers."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+
+from nummodel.errors import InputError
+from nummodel.records._names import MEANS, kind, words
+from nummodel.records.readers import table
+from nummodel.records.readers.table import Cells
+
+#: What R, Z, U_cpu and U_disk are called as well, beside words for a mean and for the unit.
+CALLED = {"r": "R", "latency": "R", "lat": "R", "response": "R", "response time": "R", "rt": "R"}
+CALLED |= {"z": "Z", "think time": "Z", "cpu": "U_cpu", "disk": "U_disk"}
+#: Units that end a name, in seconds and in shares.
+SIZES = {"s": 1.0, "sec": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ns": 1e-9}
+SHARES = {"pct": 0.01, "percent": 0.01}
+#: Words for a utilisation. Without a unit it is a share.
+USED = {"util", "utilization", "utilisation", "usage", "busy"}
+#: The highest share that a utilisation can be, with its errors.
+MOST = 1.2
+
+
+def quantity(name: str) -> tuple[str, float]:
+    """Which of R [s], Z [s], U_name [share] and c_name a column holds, by its name, and the size of
+    its unit. ("", 1.0) for any other column, and for a time without a unit, but for R and Z.
+
+    >>> quantity("avg_latency_ms"), quantity("CPU %"), quantity("U_net"), quantity("p95_ms")
+    (('R', 0.001), ('U_cpu', 0.01), ('U_net', 1.0), ('', 1.0))
+    """
+    plain = "_".join(re.findall(r"\w+", name.replace("%", " pct ")))
+    if found := re.fullmatch(r"([Uc]_[A-Za-z]\w*?)(?:_(pct|percent))?", plain):
+        return ("", 1.0) if plain.endswith("_se") else (found[1], SHARES.get(found[2], 1.0))
+    said = [word for word in words(name) if word not in MEANS - {"median"}]
+    unit = said.pop() if said[1:] and said[-1] in {*SIZES, *SHARES} else ""
+    meant = CALLED.get(" ".join(word for word in said if word not in USED), "")
+    if meant.startswith("U_"):
+        fits = unit in SHARES or (not unit and not USED.isdisjoint(said))
+    else:
+        fits = unit in SIZES or name in ("R", "Z")
+    return (meant, (SIZES | SHARES).get(unit, 1.0)) if meant and fits else ("", 1.0)
+
+
+def without_gaps(cells: Cells) -> list[str]:
+    """Take out the rows that lack a cell of a column with a `quantity`, and say which. A column
+    that has less than half of its cells takes no row out.
+    """
+    warnings = []
+    for name in (n for n in cells if quantity(n)[0]):
+        gaps = [line for line, cell in cells[name].items() if cell in ("", "nan")]
+        if 0 < 2 * len(gaps) < len(cells[name]):
+            for column in cells.values():
+                for line in gaps:
+                    del column[line]
+            rows = f"row{'s' * (len(gaps) > 1)} {', '.join(map(str, gaps))}"
+            warnings.append(f"{rows} of the file: left out, as {name} is empty there")
+    return warnings
+
+
+def read(cells: Cells, used: set[str], path: Path) -> tuple[dict[str, np.ndarray], list[str]]:
+    """The columns that have a `quantity`, by its name, in seconds and shares, but for those that
+    are `used` already; and which columns of times and utilisations are not used, and why.
+    """
+    found: dict[str, np.ndarray] = {}
+    warnings, unknown = [], []
+    rest = [name for name in cells if name not in used]
+    for name in sorted(rest, key=lambda name: quantity(name)[0] != name):
+        meant, size = quantity(name)
+        if not meant:
+            measured = kind(name) in ("time", "resource") or not USED.isdisjoint(words(name))
+            unknown += [name] * (measured and {"per", "ratio"}.isdisjoint(words(name)))
+            continue
+        try:
+            if meant in found:
+                raise InputError(f"another column is {meant} already")
+            found[meant] = _values(cells, name, path, meant, size)
+        except InputError as error:
+            warnings.append(f"{name} is not used: {error}")
+    if unknown:
+        how = "call a mean response time R_ms or R_s, and a utilisation in percent U_disk_pct"
+        warnings.append(f"not used: {', '.join(unknown)}; {how}")
+    return found, warnings
+
+
+def _values(cells: Cells, name: str, path: Path, meant: str, size: float) -> np.ndarray:
+    """A column in seconds or shares. Raises InputError for what cannot be such numbers."""
+    values = table.numbers(cells, name, path, positive=False)
+    if (values < 0).any():
+        raise InputError(f"{path}: {name} is {values.min():g}, expected no negative number")
+    if meant.startswith("U_") and (highest := values.max()) * size > MOST:
+        expected = "expected 100 % at most"
+        if size == 1:
+            expected = f"expected a share, 1 at most; call it {meant}_pct if it is in percent"
+        raise InputError(f"it is up to {highest:g}, {expected}")
+    return values * size
