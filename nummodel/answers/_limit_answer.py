@@ -122,23 +122,25 @@ def _most(found: Any, name: str) -> str:
     # Three digits, as more would be below the errors.
     most, *between = (float(f"{x:.3g}") if np.isfinite(x) else None for x in (value, *ends))
     level = f"{100 * found.study.level:.15g} % interval"
-    return f"allows {found.study.used.y} = {show(most)} at most ({level}: {show(between)})"
+    return f"allows {found.study.used.y} = {show(most)} on average ({level}: {show(between)})"
 
 
 def _how_sure(found: Any, first: str, hidden: bool) -> str:
-    sure = found.sureness
-    how = "sure" if sure >= SURE and found.study.limit else "likely" if sure >= LIKELY else "open"
+    sure, doubts = found.sureness, found.study.cautions
+    how = "likely" if sure >= LIKELY else "open"
+    if sure >= SURE and found.study.limit and not doubts:
+        how = "sure"
     what = (
         "none of the measured resources is the limit"
         if hidden
         else f"{_named(found, first)} limits"
     )
     said = f"It is {how} {'whether' if how == 'open' else 'that'} {what}, as long as the model of "
-    said += f"users and resources holds, which no test rejects: in {show(sure, '%')} of simulated "
-    said += "repetitions, with errors of the same size, the limit is the same"
+    said += f"users and resources holds, which no test rejects: in {show(sure, '%')} of its "
+    said += "repetitions, with other random errors of the same size, the limit is the same"
     if f"U_{first}" in found.study.measured:
         said += f"; U_{first} was {show(_in_use(found, first), '%')} {_last(found)}"
-    return said
+    return f"{said}; but {'; '.join(doubts)}" if doubts else said
 
 
 def _more(found: Any) -> str:
@@ -152,7 +154,7 @@ def _more(found: Any) -> str:
 def words(found: Any, name: str) -> tuple[str, str]:
     """Both changes of a station: twice as many of its servers, and half its demand."""
     if _hidden(found, name):
-        return "two of what was not measured", "half the time at what was not measured"
+        return "two of what was not measured", "half the time spent at what was not measured"
     several = f"twice as many servers at {name}"
     second = f"a second {name}" if found.servers(name) == 1 else several
     return WORDS.get(name, (second, f"half the time of a transaction at the {name}"))

@@ -126,7 +126,7 @@ def test_the_answer_names_the_limit_how_sure_what_to_do_and_what_it_brings(syste
     )
     assert "the next limit is the disk, which allows X = 31" in what
     assert sure.startswith("It is sure that the processor capacity limits, as long as the model ")
-    assert "in 100 % of simulated repetitions, with errors of the same size, " in sure
+    assert "in 100 % of its repetitions, with other random errors of the same size, " in sure
     end = f"U_cpu was {100 * networks.solve(stations(), 80, Z).X * D_CPU / C:.3g} % at N = 80"
     assert sure.endswith(end)
     assert gain.startswith("What to do next: half the processor time of a transaction")
@@ -295,6 +295,18 @@ def test_a_page_about_a_file_speaks_of_that_file(columns, tmp_path):
     page = html.unescape((tmp_path / f"{run.name}.html").read_text())
     beside_exercises = page.partition("exercise")[0]
     assert outcome.found in page and "In the simulated shop" not in beside_exercises
+
+
+def test_a_point_far_from_the_others_makes_the_answer_less_sure(tmp_path):
+    """A run at a medium load that stood still for half of its time."""
+    X = networks.solve(stations(), N, Z).X * (1 + 0.005 * np.array([1, -1, -1, 1, 1, -1, 1, -1]))
+    columns = {"R": np.nan, "U_disk": np.nan, "U_cpu": X * D_CPU / C}
+    sure = limits.read(written(tmp_path / "a.csv", X=X, **columns)).answer()
+    X[3] /= 2
+    doubted = limits.read(written(tmp_path / "b.csv", X=X, **columns)).answer()
+    far = f"but the point at N = {N[3]} is farther from the curve than chance explains"
+    assert "It is sure that" in sure and "farther" not in sure
+    assert "It is likely that" in doubted and far in doubted
 
 
 def test_readme_quotes_the_answer_of_the_example():
