@@ -842,6 +842,19 @@ def test_columns_of_a_system_that_are_not_used_are_named(tmp_path, column, messa
     assert [row["R"] for row in got["forecast"]] == [None]
 
 
+def test_a_fall_that_may_be_chance_is_told(tmp_path):
+    """Throughput that levels off, and falls by 1 % a load: a fall alone speaks for the peak."""
+    rows = zip(
+        [1, 2, 4, 8, 16, 32, 64, 128], [100, 195, 385, 700, 1000, 990, 980, 970], strict=True
+    )
+    path = write(tmp_path, "N,X\n" + "".join(f"{n},{x}\n" for n, x in rows))
+    said = " ".join(nummodel("fit", path).stdout.split())
+    assert "Also, X falls from load to load over the last 4, so a closed system" in said
+    alone = " ".join(nummodel("fit", path, "--law", "closed").stdout.split())
+    assert "levels off at" in alone and "--law closed" not in alone
+    assert "--law closed" not in nummodel("fit", path, "--law", "usl").stdout
+
+
 def test_half_a_server_in_a_column_is_refused(tmp_path):
     path = write(tmp_path, GOOD.replace("\n", ",2.5\n").replace("X,2.5", "X,c_cpu"))
     expected = "c_cpu is 2.5, expected a whole number of at least 1"

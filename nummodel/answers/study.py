@@ -118,7 +118,21 @@ class Study:
             found = laws.cautions(self.fits, self.chosen, run, x, y)
         if laws.CLOSED in self.refused:
             found.append(f"a closed system was not fitted: {self.refused[laws.CLOSED]}")
+        elif self._fall_decides:
+            found.append(
+                f"{y} falls from load to load over the last {laws.FALLING}, so a closed system, "
+                "which levels off, was not fitted: if this fall may be chance, --law closed fits it"
+            )
         return [*found, *self._too_high()]
+
+    @property
+    def _fall_decides(self) -> bool:
+        """Whether a closed system was left out because a fall was seen."""
+        usl = self.fits.get("usl")
+        if not usl or laws.CLOSED in self.fits or len(self.fits) == 1:
+            return False
+        peak = self.fit.peak() if self.fit else np.isfinite(compare.aicc(usl))
+        return bool(peak) and laws.falls(usl)
 
     def _too_high(self) -> list[str]:
         """Stations that would have to be more than fully in use at twice the last load. Nothing

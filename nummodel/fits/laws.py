@@ -35,8 +35,8 @@ def fit_all(
 
     With "auto", the law with the most estimates finds the weights for all laws. The law "closed" is
     a closed system, fitted to `others` as well (see `fit_closed`). It is one of all laws if there
-    are any others, if something is `known` of the system, and if the other laws have a peak or are
-    rejected.
+    are any others, if something is `known` of the system, and if no fall is seen where the other
+    laws have a peak or are rejected.
     """
     every = [*scaling.LAWS, CLOSED]
     if law not in ("all", *every):
@@ -99,16 +99,15 @@ def choose(fits: Mapping[str, Fit]) -> tuple[str | None, str]:
 
 
 def _open(fits: Mapping[str, Fit]) -> bool:
-    """Whether the law that is chosen has a peak, or all are rejected, and there are enough points
-    to compare a closed system, which has as many estimates as the USL. It is compared even where
-    results fall, as a fall may be chance: a USL that levels off at N = 16 misses all loads.
+    """Whether the law that is chosen has a peak, or all are rejected, although no fall is seen, and
+    there are enough points to compare a closed system, which has as many estimates as the USL.
     """
     if "usl" not in fits or np.isnan(compare.aicc(fits["usl"])):
         return False
     chosen = compare.choose(fits)[0]
     if chosen:
-        return fits[chosen].peak() is not None
-    return any(compare.wrong(fit) for fit in fits.values())
+        return _unseen_peak(fits[chosen])
+    return any(compare.wrong(fit) and not falls(fit) for fit in fits.values())
 
 
 def _unseen_peak(fit: Fit) -> bool:

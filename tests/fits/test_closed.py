@@ -9,7 +9,6 @@ from nummodel.fits import _targets, bootstrap, compare, joint, lack_of_fit, laws
 from nummodel.fits._closed import contradictions, fit_closed, limit
 from nummodel.fits.laws import cautions
 from nummodel.models import systems
-from nummodel.models.networks import queue, solve
 from nummodel.nomenclature import show
 
 N = np.array([10.0, 20, 40, 80, 160, 300])
@@ -252,26 +251,14 @@ def test_the_end_of_an_interval_costs_what_scipy_finds_from_many_places():
 
 
 def test_a_peak_is_claimed_only_if_a_fall_is_seen():
-    """The same system, whose last throughputs differ by chance alone, and fall by a quarter."""
+    """The same system, whose last throughputs differ by chance alone, and fall four in a row."""
     X = np.array([9.9, 19.5, 33.0, 52.1, 60.4, 61.2, 60.7, 60.9])
-    for last, claimed in (([61.2, 60.7, 60.9], False), ([58.1, 53.0, 45.2], True)):
+    for last, claimed in (([61.2, 60.7, 60.9], False), ([60.2, 59.1, 57.5], True)):
         X[-3:] = last
         fits, _ = laws.fit_all(np.array([1.0, 2, 4, 8, 16, 32, 64, 128]), X)
         chosen, why = laws.choose(fits)
         assert (fits[chosen].peak() is not None) == claimed, why
         assert claimed or chosen == "closed"
-
-
-def test_a_fall_by_chance_makes_no_peak():
-    """A server of 1 ms that 8 users fill, measured with errors of 1 %, where the last four loads
-    fall by chance. The USL turns around too slowly for the first loads.
-    """
-    loads = np.array([1.0, 2, 4, 8, 16, 32, 64, 128])
-    X = solve([queue(1e-3)], loads.astype(int), Z=7e-3).X
-    sets = X * np.exp(0.01 * np.random.default_rng(1).standard_normal((400, len(loads))))
-    falling = [X for X in sets if (np.diff(X[-4:]) < 0).all()]
-    assert len(falling) > 10
-    assert {laws.choose(laws.fit_all(loads, X)[0])[0] for X in falling} == {laws.CLOSED}
 
 
 def test_two_systems_that_both_fit_are_both_in_the_intervals():
