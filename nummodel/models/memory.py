@@ -202,7 +202,9 @@ def _link_times(B_link, shape) -> np.ndarray:
     """Time in which a link passes a line [s]; 0 inside a node, and if links are never full."""
     if B_link is None:
         return np.zeros(shape)
-    B = within("B_link", B_link, 1e-30, 1e30, ndim=(0, 2))
-    if B.shape not in ((), shape):
-        raise ValueError(f"B_link has the shape {B.shape}, expected {shape[0]} x {shape[1]}")
-    return (1 - np.eye(*shape)) * numa.LINE / B
+    if np.shape(B_link) not in ((), shape):
+        found = f"{np.shape(B_link)}, expected {shape[0]} x {shape[1]}"
+        raise ValueError(f"B_link has the shape {found}")
+    # Whatever stands on the diagonal, as 0, inf or nan for a node that needs no link to itself.
+    B = np.where(np.eye(*shape), 1.0, B_link) if np.ndim(B_link) else B_link
+    return (1 - np.eye(*shape)) * numa.LINE / within("B_link", B, 1e-30, 1e30, ndim=(0, 2))

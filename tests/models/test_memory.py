@@ -193,9 +193,10 @@ def test_reads_wait_for_links_as_simulated():
 def test_full_links_deliver_their_bandwidth():
     """Each of two nodes reads half of its lines through a link: at most twice what this passes."""
     both = np.ones((2, 1)), [numa.striped(2)], LATENCY, ONE_LINE
-    B_link = ONE_LINE * np.array([[1e-9, 0.1], [0.3, 1e-9]])
-    X = networks.schweitzer(memory.memories(*both, B_link=B_link), (3000, 3000)).X
-    assert X == pytest.approx([0.2, 0.6], rel=0.01)
+    for itself in (0, np.inf, np.nan):
+        B_link = ONE_LINE * np.array([[itself, 0.1], [0.3, itself]])
+        X = networks.schweitzer(memory.memories(*both, B_link=B_link), (3000, 3000)).X
+        assert X == pytest.approx([0.2, 0.6], rel=0.01)
 
 
 def test_wide_links_and_links_that_nobody_uses_change_nothing():
