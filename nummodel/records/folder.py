@@ -47,7 +47,7 @@ TAKEN = {
 
 
 class Output(NamedTuple):
-    """A file, the name of its reader, and what it found."""
+    """A file, by its path inside the folder, the name of its reader, and what it found."""
 
     path: Path
     reader: str
@@ -68,19 +68,21 @@ def read(folder: str | Path, pattern: str = "") -> Reading:
     runs: dict[tuple, list[Output]] = {}
     told: list[tuple[str, str]] = []
     for path in _files(folder):
-        key = _key(path.relative_to(folder), pattern)
+        short = path.relative_to(folder)
+        key = _key(short, pattern)
         if key is None:
-            told.append((path.name, "its name does not match the pattern: left out"))
+            told.append((str(short), "its name does not match the pattern: left out"))
             continue
         try:
             name, reading = readers.read(path)
         except InputError as error:
-            told.append((path.name, f"left out: {str(error).removeprefix(str(path))[1:].strip()}"))
+            why = str(error).removeprefix(str(path))[1:].strip()
+            told.append((str(short), f"left out: {why}"))
             continue
         if name in ORDER and (name != "table" or {"N", "X"} <= set(reading.table)):
-            runs.setdefault(key, []).append(Output(path, name, reading))
+            runs.setdefault(key, []).append(Output(short, name, reading))
         else:
-            told.append((path.name, f"left out: {name} is no part of a load test"))
+            told.append((str(short), f"left out: {name} is no part of a load test"))
     rows: list[dict[str, Any]] = []
     columns: dict[str, Column] = {}
     for key in sorted(runs, key=_order):
@@ -99,8 +101,8 @@ def read(folder: str | Path, pattern: str = "") -> Reading:
     table = table[begin + [n for n in table if n not in begin]]
     given = {n: Column("-", "from the names of the files") for n in table if n not in columns}
     left_out = {name for name, what in told if what.startswith("left out")}
-    used = [o for outputs in runs.values() for o in outputs if o.path.name not in left_out]
-    told += [(o.path.name, f"read as the output of {o.reader}") for o in used]
+    used = [o for outputs in runs.values() for o in outputs if str(o.path) not in left_out]
+    told += [(str(o.path), f"read as the output of {o.reader}") for o in used]
     return Reading(table, {n: (columns | given)[n] for n in table}, _once(told))
 
 
@@ -210,14 +212,14 @@ def _rows(outputs: list[Output]) -> list["Row"]:
     if loads and len(loads[0].reading.table) > 1:
         rows = [Row(loads[0], i) for i in range(len(loads[0].reading.table))]
         rest = [o for o in outputs if o is not loads[0]]
-        why = f"left out, as {loads[0].path.name} has several runs"
-        rows[0].told += [(o.path.name, why) for o in rest]
+        why = f"left out, as {loads[0].path} has several runs"
+        rows[0].told += [(str(o.path), why) for o in rest]
         return rows
     main = next((o for o in loads if "N" in o.reading.table), None)
     if not main:
         lonely = Row()
         why = "left out: no load generator has a file of this name (--pattern says what names tell)"
-        lonely.told = [(o.path.name, why) for o in outputs]
+        lonely.told = [(str(o.path), why) for o in outputs]
         return [lonely]
     row = Row(main)
     if not row.figures["X"] > 0:
@@ -242,7 +244,7 @@ class Row:
         self.told: list[tuple[str, str]] = []
         self.name = ""
         if output:
-            self.name = output.path.name
+            self.name = str(output.path)
             figures = output.reading.table.iloc[place].to_dict()
             self.figures = {n: v for n, v in figures.items() if n != "run" and v == v}
             self.columns = {n: output.reading.columns[n] for n in self.figures}
@@ -285,7 +287,7 @@ class Row:
         if "N" not in output.reading.table:
             return  # the log of one thread
         if abs(X / self.figures["X"] - 1) > AGREE:
-            self.say(f"X is {self.figures['X']:g}, and {X:g} in {output.path.name}")
+            self.say(f"X is {self.figures['X']:g}, and {X:g} in {output.path}")
 
     def watch(self, output: Output) -> None:
         """Add means over the samples of a tool that watched the run."""
@@ -297,7 +299,7 @@ class Row:
                 self.columns |= columns
             return
         if samples is None or not len(samples):
-            self.told.append((output.path.name, "left out: no samples of the run"))
+            self.told.append((str(output.path), "left out: no samples of the run"))
             return
         names = [n for n in samples if n not in NO_MEANS and samples[n].dtype.kind in "fi"]
         part = _steady.find(samples["U_cpu" if "U_cpu" in names else names[0]].to_numpy())
@@ -306,11 +308,11 @@ class Row:
             if name not in self.figures:
                 self._add(name, mean, error, columns[name])
             elif name.startswith("U_") and abs(mean - self.figures[name]) > AGREE:
-                other = f"{mean:.3g} in {output.path.name}"
+                other = f"{mean:.3g} in {output.path}"
                 self.say(f"{name} is {self.figures[name]:.3g}, and {other}")
         if "c_cpu" in output.reading.table:
             self.figures.setdefault("c_cpu", output.reading.table["c_cpu"].iloc[0])
             self.columns["c_cpu"] = columns["c_cpu"]
-        self.told += [(output.path.name, what) for what in output.reading.left_out]
+        self.told += [(str(output.path), what) for what in output.reading.left_out]
         if part.warm:
-            self.told.append((output.path.name, f"{part.first} samples of warm-up are cut"))
+            self.told.append((str(output.path), f"{part.first} samples of warm-up are cut"))
