@@ -35,7 +35,7 @@ def fit_all(
 
     With "auto", the law with the most estimates finds the weights for all laws. The law "closed" is
     a closed system, fitted to `others` as well (see `fit_closed`). It is one of all laws if there
-    are any others, if something is `known` of the system, and if no fall is seen where the other
+    are any others, or if something is `known` of the system, or if no fall is seen where the other
     laws have a peak or are rejected.
     """
     every = [*scaling.LAWS, CLOSED]
