@@ -827,7 +827,12 @@ def test_a_target_that_is_none_is_refused(tmp_path, wanted):
 @pytest.mark.parametrize(
     ("column", "message"),
     [
-        ("R,n/a,1,1,1,1,1", "R is not used: {path}:2: R is 'n/a', expected a number"),
+        ("R,slow,1,1,1,1,1", "R is not used: {path}:2: R is 'slow', expected a number"),
+        (
+            "R,n/a,1,1,1,1,",
+            "R is not used: it is empty in rows 2, 7; --law closed uses it, and "
+            "leaves out the rows",
+        ),
         ("R,1,-1,1,1,1,1", "R is not used: {path}: R is -1, expected no negative number"),
         ("Z,-1,-1,-1,-1,-1,-1", "Z is not used: {path}: Z is -1, expected no negative number"),
         ("Z,0,1,0,1,0,1", "Z is not the same in all rows, and is not used"),

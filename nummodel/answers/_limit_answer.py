@@ -35,7 +35,7 @@ def answer(found: Any) -> str:
     hidden = _hidden(found, first)
     best = max(found.gains[::2], key=lambda gain: gain.gain)
     said = [_what(found, first, hidden), _how_sure(found, first, hidden)]
-    if any(" is not used: " in text for text in found.unused):
+    if found.unused:
         return ". ".join([*said, f"{_more(found)}."])
     if best.low < WORTH:
         return ". ".join([*said, _nothing(found, best), f"{_more(found)}."])

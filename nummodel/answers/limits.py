@@ -59,7 +59,7 @@ def read(path: str | Path, x: str = "", y: str = "", known: str = "", level: flo
     station with a utilisation but the processors, has one server if nothing else is known. Raises
     InputError for what cannot be used, and where more than one number of servers is unknown.
     """
-    points = columns.read(path, x or None, y or None)
+    points = columns.read(path, x or None, y or None, complete=True)
     given = [text for text in known.split(",") if text.strip()]
     told = {*points.others, *(text.partition("=")[0].strip() for text in given)}
     used = [n for n, U in points.others.items() if n[:2] == "U_" and np.any(U > 0)]
@@ -97,8 +97,9 @@ class Limits:
 
     @property
     def unused(self) -> list[str]:
-        """Columns of the file that were set aside, and why."""
-        return [text for text in self.study.used.warnings if "not used: " in text]
+        """Columns of the file that could tell more if they were mended, and why they do not."""
+        told = [text for text in self.study.used.warnings if " is not used: " in text]
+        return [text for text in told if "another column is" not in text]
 
     @property
     def stations(self) -> list[str]:

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 #: A curve is too high if it asks a station for more than all of its time, by this share.
 FULLER = 0.02
+#: An R that is as many times too large, or more, may be in another unit.
+MUCH = 100.0
 #: Servers that one user may keep busy: more of them count the work of others.
 OTHERS = 1.5
 
@@ -324,7 +326,7 @@ def fit_table(
     if not 0 < level < 1:
         raise InputError(f"--level {level}: expected a number between 0 and 1")
     loads, wanted = options.loads(at), options.target(target)
-    points = columns.read(path, x, y, weights)
+    points = columns.read(path, x, y, weights, complete=law == laws.CLOSED)
     stations = [n[2:] for n in points.others if n.startswith("U_") and n != "U_lock"]
     given = options.given(known, stations)
     is_new = options.held_out(holdout, points.N, points.x)
@@ -340,13 +342,11 @@ def fit_table(
     given = constant | given
     told: dict[str, Any] = {"Z": given.get("Z")} | measured
     notes = contradictions(used.N, used.X, **told)
-    if notes and "R" in told:
-        told["R"] = told["R"] / 1000
-        if not contradictions(used.N, used.X, **told):
-            why = f"{notes[0].partition(':')[0]}; it would agree in milliseconds: then call it R_ms"
-            in_ms = f"R is not used: {why}"
-            used, notes = used._replace(warnings=(*used.warnings, in_ms)), []
-            del measured["R"]
+    if notes and (unit := _unit(used, told)):
+        why = f"{notes[0].partition(':')[0]}; it would agree in {unit}: then call it R_{unit}"
+        other_unit = f"R is not used: {why}"
+        used, notes = used._replace(warnings=(*used.warnings, other_unit)), []
+        del measured["R"]
     busy = [] if notes else _too_busy(used.N, measured, given)
     if notes:
         notes.append("R, Z and utilisations are not used, as they contradict other columns")
@@ -364,6 +364,17 @@ def fit_table(
     by_fit = weights == "auto" or [*fits] == [laws.CLOSED]
     kind = next(iter(fits.values())).weights if by_fit else weights
     return Study(used, new, fits, refused, level, loads, measured, given, notes, kind, wanted)
+
+
+def _unit(used: Points, told: Mapping[str, Any]) -> str:
+    """The unit, other than seconds, in which R would agree with loads and throughputs; "" if none
+    does, or if R is too large by less than units are.
+    """
+    if "R" not in told or np.median(told["R"] * used.X / used.N) < MUCH:
+        return ""
+    units = {"ms": told["R"] / 1e3, "us": told["R"] / 1e6}
+    agree = (u for u, R in units.items() if not contradictions(used.N, used.X, **told | {"R": R}))
+    return next(agree, "")
 
 
 def _too_busy(N: np.ndarray, measured: Mapping[str, Any], given: Mapping[str, Any]) -> list[str]:

@@ -18,6 +18,8 @@ SIZES = {"s": 1.0, "sec": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "μs": 1e-6,
 SHARES = {"pct": 0.01, "percent": 0.01}
 #: Words for a utilisation. Without a unit it is a share.
 USED = {"util", "utilization", "utilisation", "usage", "busy"}
+#: What stands in an empty cell.
+EMPTY = {"", "-", "na", "nan", "n/a", "null", "none"}
 #: The highest share that a utilisation can be, with its errors.
 MOST = 1.2
 
@@ -30,9 +32,14 @@ def quantity(name: str) -> tuple[str, float]:
     (('R', 0.001), ('U_cpu', 0.01), ('U_net', 1.0), ('', 1.0))
     """
     plain = "_".join(re.findall(r"\w+", name.replace("%", " pct ")))
-    if found := re.fullmatch(r"([Uc]_[A-Za-z]\w*?)(?:_(pct|percent))?", plain):
-        return ("", 1.0) if plain.endswith("_se") else (found[1], SHARES.get(found[2], 1.0))
+    if found := re.fullmatch(r"([UuCc]_[A-Za-z]\w*?)(?:_(pct|percent))?", plain):
+        what, unit = found.groups()
+        fits = not what.endswith("_se") and (what[0] in "Uu" or not unit)
+        meant = ("U" if what[0] in "Uu" else "c") + what[1:]
+        return (meant, SHARES.get(unit, 1.0)) if fits else ("", 1.0)
     said = [word for word in words(name) if word not in MEANS - {"median"}]
+    if said[1:] and said[0] in SHARES:
+        said = [*said[1:], said[0]]
     unit = said.pop() if said[1:] and said[-1] in {*SIZES, *SHARES} else ""
     meant = CALLED.get(" ".join(word for word in said if word not in USED), "")
     if meant.startswith("U_"):
@@ -42,27 +49,18 @@ def quantity(name: str) -> tuple[str, float]:
     return (meant, (SIZES | SHARES).get(unit, 1.0)) if meant and fits else ("", 1.0)
 
 
-def without_gaps(cells: Cells) -> list[str]:
-    """Take out the rows that lack a cell of a column with a `quantity`, and say which. A column
-    that has less than half of its cells takes no row out.
-    """
-    warnings = []
-    for name in (n for n in cells if quantity(n)[0]):
-        gaps = [line for line, cell in cells[name].items() if cell in ("", "nan")]
-        if 0 < 2 * len(gaps) < len(cells[name]):
-            for column in cells.values():
-                for line in gaps:
-                    del column[line]
-            rows = f"row{'s' * (len(gaps) > 1)} {', '.join(map(str, gaps))}"
-            warnings.append(f"{rows} of the file: left out, as {name} is empty there")
-    return warnings
-
-
-def read(cells: Cells, used: set[str], path: Path) -> tuple[dict[str, np.ndarray], list[str]]:
+def read(
+    cells: Cells, used: set[str], path: Path, complete: bool = False
+) -> tuple[dict[str, np.ndarray], np.ndarray, list[str]]:
     """The columns that have a `quantity`, by its name, in seconds and shares, but for those that
-    are `used` already; and which columns of times and utilisations are not used, and why.
+    are `used` already; for each row, whether it can be used; and which columns of times and
+    utilisations, and which rows, are not used, and why.
+
+    A column with empty cells is not used. If rows are to be `complete`, it is used if more than
+    half of its cells are there, and its rows without a cell are left out.
     """
     found: dict[str, np.ndarray] = {}
+    whole = np.ones(len(next(iter(cells.values()))), dtype=bool)
     warnings, unknown = [], []
     rest = [name for name in cells if name not in used]
     for name in sorted(rest, key=lambda name: quantity(name)[0] != name):
@@ -71,21 +69,35 @@ def read(cells: Cells, used: set[str], path: Path) -> tuple[dict[str, np.ndarray
             measured = kind(name) in ("time", "resource") or not USED.isdisjoint(words(name))
             unknown += [name] * (measured and {"per", "ratio"}.isdisjoint(words(name)))
             continue
+        lines = [line for line, cell in cells[name].items() if cell.strip().lower() in EMPTY]
+        few = 2 * len(lines) < len(whole)
+        rows = f"row{'s' * (len(lines) > 1)} {', '.join(map(str, lines))}"
         try:
             if meant in found:
                 raise InputError(f"another column is {meant} already")
+            if lines and not (complete and few):
+                how = "; --law closed uses it, and leaves out the rows" if few else ""
+                raise InputError(f"it is empty in {rows if few else f'{len(lines)} rows'}{how}")
             found[meant] = _values(cells, name, path, meant, size)
         except InputError as error:
             warnings.append(f"{name} is not used: {error}")
+            continue
+        if lines:
+            whole &= np.isfinite(found[meant])
+            warnings.append(f"{rows} of the file: left out, as {name} is empty there")
     if unknown:
         how = "call a mean response time R_ms or R_s, and a utilisation in percent U_disk_pct"
         warnings.append(f"not used: {', '.join(unknown)}; {how}")
-    return found, warnings
+    return found, whole, warnings
 
 
 def _values(cells: Cells, name: str, path: Path, meant: str, size: float) -> np.ndarray:
-    """A column in seconds or shares. Raises InputError for what cannot be such numbers."""
-    values = table.numbers(cells, name, path, positive=False)
+    """A column in seconds or shares, nan where it is empty. Raises InputError for what cannot be
+    such numbers.
+    """
+    full = Cells({name: {i: c for i, c in cells[name].items() if c.strip().lower() not in EMPTY}})
+    full.decimal = cells.decimal
+    values = table.numbers(full, name, path, positive=False)
     if (values < 0).any():
         raise InputError(f"{path}: {name} is {values.min():g}, expected no negative number")
     if meant.startswith("U_") and (highest := values.max()) * size > MOST:
@@ -93,4 +105,6 @@ def _values(cells: Cells, name: str, path: Path, meant: str, size: float) -> np.
         if size == 1:
             expected = f"expected a share, 1 at most; call it {meant}_pct if it is in percent"
         raise InputError(f"it is up to {highest:g}, {expected}")
-    return values * size
+    column = np.full(len(cells[name]), np.nan)
+    column[[line in full[name] for line in cells[name]]] = values * size
+    return column

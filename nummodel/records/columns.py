@@ -50,22 +50,22 @@ def read(
     y: str | None = None,
     weights: str = "absolute",
     system: bool = True,
+    complete: bool = False,
 ) -> Points:
     """Two columns of a CSV file, or of a published table by its name, in the units printed there;
     or those of the output of a measuring tool, or of a folder with such outputs.
 
     `x` and `y` are the names of the columns of load and throughput. If they are not given, the
     columns are recognised by what their names say, as N and X do. `weights` is one of `WEIGHTS`, or
-    the name of a third column. For a `system`, the `others` are read by their names and units, and
-    a row that lacks one of them is left out. The path "-" means standard input. Raises InputError
-    for a file or a column that cannot be used.
+    the name of a third column. For a `system`, the `others` are read by their names and units; if
+    rows are to be `complete`, those that lack one of them are left out. The path "-" means standard
+    input. Raises InputError for a file or a column that cannot be used.
     """
     called, path = path, data.path(path)
     close = get_close_matches(str(path), data.tables(), 1, 0.7)
     if close and not path.exists():
         raise InputError(f"{path}: no such file and no such table, did you mean {close[0]}?")
     cells = _cells(path)
-    gaps = _others.without_gaps(cells) if system else []
     if weights not in WEIGHTS and weights not in cells:
         expected = f"{', '.join(WEIGHTS)}, or a column of: {_listed(cells)}"
         raise InputError(f"{path}: weights {weights!r}, expected {expected}")
@@ -80,13 +80,15 @@ def read(
     X = _numbers(cells, result, path, "" if y or kind(result) == "throughput" else "y")
     own = weights if weights in WEIGHTS else table.numbers(cells, weights, path, positive=True)
     guessed = [(load, "load", "x")] * (x is None) + [(result, "throughput", "y")] * (y is None)
-    warnings = [*gaps, *_odd(guessed, result, weights)]
+    warnings = _odd(guessed, result, weights)
     warnings += _pooled(cells, {load, result, weights}, N, path)
     used = {load, result, weights}
     run = next((_runs(cells[c]) for c in cells if kind(c) == "run" and c not in used), None)
-    others, unused = _others.read(cells, used, path) if system else ({}, [])
-    warnings += unused
-    return Points(N, X, own, load, result, tuple(warnings), run, others)
+    if not system:
+        return Points(N, X, own, load, result, tuple(warnings), run)
+    others, whole, unused = _others.read(cells, used, path, complete)
+    points = Points(N, X, own, load, result, (*warnings, *unused), run, others)
+    return points if whole.all() else points.where(whole)
 
 
 def _cells(path: Path) -> Cells:

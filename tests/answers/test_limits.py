@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from nummodel.answers import full, limits
+from nummodel.answers import full, limits, study
 from nummodel.errors import InputError
 from nummodel.models import networks
 from nummodel.records import data
@@ -153,21 +153,51 @@ def test_an_empty_cell_leaves_out_its_row_and_a_wrong_one_its_column(tmp_path):
     whole = written(tmp_path / "a.csv", error=0.01)
     rows = whole.read_text().splitlines()
     cells = rows[4].split(",")
-    for cell in ("", "n/a"):
+    for cell in ("", "N/A", "slow"):
         cells[2] = cell
         gap = tmp_path / "gap.csv"
         gap.write_text("\n".join([*rows[:4], ",".join(cells), *rows[5:]]) + "\n")
         found = limits.read(gap)
-        if cell:
-            wrong = f"R is not used: {gap}:5: R is 'n/a', expected a number"
+        if cell == "slow":
+            wrong = f"R is not used: {gap}:5: R is 'slow', expected a number"
             assert wrong in found.study.remarks and "R" not in found.study.measured
         else:
             assert "row 5 of the file: left out, as R is empty there" in found.study.remarks
             assert found.study.used.N.tolist() == [n for n in N if n != 10]
             assert found.answer().startswith("The limit of this system is the processor capacity")
     alone = tmp_path / "alone.csv"
-    alone.write_text("N,X,R\n1,10,0.1\n2,19,n/a\n4,30,0.13\n")
-    assert f"R is not used: {alone}:3: R is 'n/a'" in limits.read(alone).unmet
+    alone.write_text("N,X,R\n1,10,0.1\n2,19,slow\n4,30,0.13\n")
+    assert f"R is not used: {alone}:3: R is 'slow'" in limits.read(alone).unmet
+
+
+def test_gaps_of_several_columns_leave_out_the_rows_of_all(tmp_path):
+    table = pd.read_csv(written(tmp_path / "a.csv", error=0.01))
+    table.loc[1, "R"] = table.loc[4, "U_disk"] = np.nan
+    table.to_csv(tmp_path / "b.csv", index=False)
+    kept = limits.read(tmp_path / "b.csv").study.used
+    assert kept.N.tolist() == table.N.drop([1, 4]).tolist()
+    assert kept.others["R"] == pytest.approx(table.R.drop([1, 4]))
+
+
+def test_gaps_of_other_columns_leave_all_throughputs_to_the_laws(tmp_path):
+    """The rows with the highest loads are those in which tools fail."""
+    table = pd.read_csv(written(tmp_path / "a.csv", error=0.01))
+    table.loc[len(table) - 2 :, "R"] = np.nan
+    table.to_csv(tmp_path / "b.csv", index=False)
+    found = study.fit_table(tmp_path / "b.csv", known="c_cpu=8,c_disk=1")
+    assert found.used.X.tolist() == table.X.tolist() and "R" not in found.measured
+    last = len(table) + 1
+    said = f"R is not used: it is empty in rows {last - 1}, {last}; --law closed uses it, and"
+    assert any(told.startswith(said) for told in found.remarks)
+
+
+@pytest.mark.parametrize(("factor", "unit"), [(1e3, "ms"), (1e6, "us"), (5, "")])
+def test_a_response_time_in_another_unit_is_told(tmp_path, factor, unit):
+    table = pd.read_csv(written(tmp_path / "a.csv", error=0.01))
+    table["R"] *= factor
+    table.to_csv(tmp_path / "b.csv", index=False)
+    told = limits.read(tmp_path / "b.csv").study.remarks
+    assert any(f"it would agree in {unit}: then call it R_{unit}" in t for t in told) == bool(unit)
 
 
 def test_the_work_of_others_is_told(tmp_path):
@@ -330,7 +360,7 @@ def test_a_column_in_another_unit_is_set_aside_alone(tmp_path):
     X = networks.solve(stations(), N, Z).X
     for changes, named in (
         ({"U_cpu": 100 * X * D_CPU / C}, "call it U_cpu_pct if it is in percent"),
-        ({"R": 1000 * (N / X - Z)}, "it would agree in milliseconds: then call it R_ms"),
+        ({"R": 1000 * (N / X - Z)}, "it would agree in ms: then call it R_ms"),
     ):
         found = limits.read(written(tmp_path / "a.csv", error=0.01, **changes))
         left = {"R", "U_cpu", "U_disk"} - {*changes}
@@ -363,5 +393,6 @@ def test_columns_that_no_fit_takes_are_named(tmp_path):
     changes = {"p95_ms": 500.0, "latency": 0.2, "lat_ms": 1.0, "R_se": 0.1, "note": "warm"}
     found = limits.read(written(tmp_path / "a.csv", error=0.01, **changes))
     first, second = found.study.used.warnings
+    assert not found.unused
     assert first == "lat_ms is not used: another column is R already"
     assert second.startswith("not used: p95_ms, latency; call a mean response time R_ms or R_s")
