@@ -366,7 +366,7 @@ def fit_table(
     return Study(used, new, fits, refused, level, loads, measured, given, notes, kind, wanted)
 
 
-def _unit(used: Points, told: Mapping[str, Any]) -> str:
+def _unit(used: Points, told: dict[str, Any]) -> str:
     """The unit, other than seconds, in which R would agree with loads and throughputs; "" if none
     does, or if R is too large by less than units are.
     """
