@@ -339,6 +339,7 @@ def report(known: dict[str, Machine]) -> list[str]:
         "## What three figures cannot tell",
         "",
         alike(known),
+        "",
         NOTES.strip(),
         "",
         "## Constants of nummodel/models/memory.py",

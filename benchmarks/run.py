@@ -36,6 +36,8 @@ def main() -> None:
             "",
             *fits(),
             "",
+            *locks(),
+            "",
             *peers.compared(),
         ]
     )
@@ -150,6 +152,37 @@ def closed(usl: Callable[[], object]) -> str:
         f"{median(ratios):.1f} times as long as the USL fitted to seven "
         f"({min(ratios):.1f} to {max(ratios):.1f}; goal: under 100)."
     )
+
+
+def locks() -> list[str]:
+    """A ticket lock with as many threads as `locks.solve` takes, and a grid of such locks."""
+    from nummodel.models import locks
+
+    N, h = 100_000, 1e-4
+    n, Z = np.arange(1, N + 1), np.geomspace(10, 1e6, 100)
+    few = np.arange(1, 301)[:, None]
+    ways = {
+        "100,000 threads, the grant as an array": lambda: locks.solve(
+            locks.ticket_grant(n, 1.0, h_waiter=h), N, 1e5
+        ),
+        "the same, a grant of a few operations, called for each number": lambda: locks.solve(
+            lambda n: 1.0 + h * (n - 1), N, 1e5
+        ),
+        "the same, `ticket_grant` called for each number": lambda: locks.solve(
+            lambda n: locks.ticket_grant(n, 1.0, h_waiter=h), N, 1e5
+        ),
+        "300 threads, 100 think times in one call": lambda: locks.solve(
+            locks.ticket_grant(few, 1.0, h_waiter=h), 300, Z
+        ),
+    }
+    return [
+        "| `locks.solve` for a ticket lock | goal [s] | median of 3 [s] |",
+        "|---|---|---|",
+        *(f"| {what} | 5 | {seconds(work, 3):.3f} |" for what, work in ways.items()),
+        "",
+        "The goal is meant for a grant of a few operations. `ticket_grant` checks its arguments in "
+        "each call, so it is better called once, with an array.",
+    ]
 
 
 def seconds(work: Callable[[], None], times: int) -> float:
