@@ -4,7 +4,6 @@ import asyncio
 import os
 import re
 import shutil
-import signal
 import socket
 import subprocess
 import sys
@@ -310,21 +309,21 @@ def test_what_was_damaged_on_its_way_is_not_taken():
         remote.opened(Run(Path("own.ipynb")), files)
 
 
-def test_a_task_that_kills_three_workers_is_set_aside(tmp_path):
-    """And the other task is done by the worker that is left; then the scheduler goes as well."""
+DEADLY = """
+import psutil
+next(p for p in psutil.Process().parents() if "worker" in p.cmdline()).kill()
+"""
+
+
+def test_a_run_that_kills_three_workers_is_set_aside(tmp_path):
+    """And the other run is done by the worker that is left; then the scheduler goes as well."""
+    deadly, fine = notebook(tmp_path, "deadly", DEADLY), notebook(tmp_path, "fine", RECORD)
     slow = notebook(tmp_path, "slow", "open('begun', 'w').close()\nimport time; time.sleep(300)")
     with site(tmp_path, "tcp", 4) as (at, started):
-        workers = cluster.connect(at)
-        tasks = {"kill": (signal.raise_signal, signal.SIGKILL), "add": (sum, [1, 2])}
-
-        def submit(name, attempts):
-            return workers.submit(name, *tasks[name])
-
-        done = dict(filter(None, cluster.completed(submit, tasks, workers.places, workers)))
-        assert done["add"].result() == 3
-        assert cluster.why(done["kill"].exception()).startswith("set aside: 3 workers died")
-        assert workers.places() == 1
-        workers.client.close()
+        code, _, err = nummodel("report", deadly, fine, "--scheduler", at, cwd=tmp_path)
+        assert code == 1 and "deadly: set aside: 3 workers died while they carried it out" in err
+        assert "fine: executed" in err and "Traceback" not in err
+        assert sum(process.poll() is None for process in started) == 2  # scheduler and a worker
         calling = command(slow, "--scheduler", at, cwd=tmp_path)
         wait_for((tmp_path / "begun").exists)
         started[0].kill()
