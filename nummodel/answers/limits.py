@@ -16,8 +16,8 @@ import numpy as np
 from nummodel.answers import _limit_answer
 from nummodel.answers.study import Study, fit_table
 from nummodel.errors import InputError
-from nummodel.fits import bootstrap, compare
-from nummodel.fits._closed import Face, rival
+from nummodel.fits import bootstrap
+from nummodel.fits._closed import Face, misses, rival
 from nummodel.fits._targets import of
 from nummodel.models import systems
 from nummodel.records import columns
@@ -88,7 +88,7 @@ class Limits:
             why = "loads and throughputs alone do not tell one station from another"
             return "; ".join([*(study.notes or [why]), *self.unused])
         if study.chosen != "closed":
-            missed = compare.wrong(self.face.whole).removeprefix("it ")
+            missed = misses(self.face).removeprefix("it ")
             rejected = f"no model of users and stations fits: the best one {missed}"
             return "; ".join([*study.notes, rejected])
         if self.face.dof <= 0:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nummodel.errors import InputError
-from nummodel.fits import joint
+from nummodel.fits import compare, joint
 from nummodel.fits._fit import Fit
 from nummodel.fits._intervals import shared
 from nummodel.fits._problem import quantile
@@ -26,7 +26,7 @@ MANY = 25
 NEAR = 0.9
 #: The level of the intervals by which it is told what limits.
 LEVEL = 0.95
-#: How far columns may be from the operational laws by errors of measurement.
+#: How far columns may be from the operational laws, or from a system, by errors of measurement.
 TOLERANCE = 0.2
 
 
@@ -211,6 +211,29 @@ def _rounding(values: np.ndarray) -> float:
         if np.allclose(values, np.round(values, decimals), rtol=1e-12, atol=0):
             return 0.5 * 10.0**-decimals
     return 0.0
+
+
+def misses(fit: Face) -> str:
+    """Why a closed system is rejected; nothing for one that is not.
+
+    A test rejects it (`compare.wrong`), or it is farther from a column than `TOLERANCE`, at the
+    last load or at half of all loads; from a utilisation, in units of the highest one. A few points
+    cannot prove that this is no chance, but such a system does not describe what was measured.
+    """
+    if rejected := compare.wrong(fit.whole):
+        return rejected
+    whole = fit.whole
+    for part, name in enumerate(("X", *fit.others), 1):
+        of_part = whole.known["part"] == part
+        N, found, model = whole.N[of_part], whole.X[of_part], whole.at(whole.N)[of_part]
+        share = name.startswith("U_")
+        off = abs(found - model) / (found.max() if share else np.minimum(found, model))
+        last, usual = off[N == N.max()].mean(), np.median(off)
+        if max(last, usual) > TOLERANCE:
+            where = f"at N = {show(N.max())}" if last > usual else "in the median"
+            missed = f"it misses {name} by {show(float(f'{max(last, usual):.2g}'), '%')} {where}"
+            return f"{missed}, in units of the highest {name}" if share else missed
+    return ""
 
 
 def _longer(fit: Face, one: str, other: str) -> bool:

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from nummodel.errors import InputError
-from nummodel.fits import compare, laws
-from nummodel.fits._closed import LEVEL, Face, fit_closed
+from nummodel.fits import laws
+from nummodel.fits._closed import LEVEL, Face, fit_closed, misses
 from nummodel.fits._problem import quantile
 from nummodel.fits._trend import Trend
 
@@ -58,7 +58,7 @@ def follow(
     last = missed[2 * len(loads) // 3 :]
     near = abs(last.mean()) <= AVERAGE and abs(last).max() <= WORST
     few = len(loads) < len(face.times()) + MORE
-    if few or not near or laws.falls(face) or compare.wrong(face.whole):
+    if few or not near or laws.falls(face) or misses(face):
         return None
     at, ends = AHEAD * trend.N, np.array([(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     narrower = _width(face, at) < np.diff(trend.quantiles(at, ends))[:, 0]

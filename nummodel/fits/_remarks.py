@@ -55,7 +55,9 @@ def answer(fit: Fit, x: str = "", y: str = "", level: float = 0.95) -> str:
     if peak and peak[0] == 1:
         last = fit.interval("N_opt", level)[1]
         end = f"; if it has a peak, then at {show(last)} at most" if 1 < last < np.inf else ""
-        return f"{y} only falls as {x} grows from 1{end} ({100 * level:.15g} %)."
+        return (
+            f"The fitted curve of {y} only falls as {x} grows from 1{end} ({100 * level:.15g} %)."
+        )
     loads, highest = np.unique(fit.N), float(fit.means[0].max())
     where, last = float(loads[fit.means[0].argmax()]), float(loads[-1])
     seen = f"The highest {y} measured is {show(highest)}, at the last load, {x} = {show(last)}."

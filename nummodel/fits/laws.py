@@ -9,7 +9,7 @@ import numpy as np
 
 from nummodel.errors import InputError
 from nummodel.fits import _adequacy, compare
-from nummodel.fits._closed import fit_closed, rival
+from nummodel.fits._closed import Face, fit_closed, misses, rival
 from nummodel.fits._fit import Fit, fit
 from nummodel.models import scaling
 from nummodel.nomenclature import show
@@ -74,28 +74,28 @@ def choose(fits: Mapping[str, Fit]) -> tuple[str | None, str]:
     alone = {name: fit for name, fit in fits.items() if name != CLOSED}
     if CLOSED not in fits:
         return compare.choose(alone)
-    whole: Fit = fits[CLOSED].whole
-    misses, columns = compare.wrong(whole), len(np.unique(whole.known["part"]))
-    if not misses and columns > 1:
+    face: Face = fits[CLOSED]  # type: ignore[assignment]
+    missed, columns = misses(face), 1 + len(face.others)
+    if not missed and columns > 1:
         return CLOSED, f"a closed system meets {columns} measured columns together"
     chosen, why = compare.choose(alone) if alone else (None, "the only law fitted")
     if chosen:
         lead = compare.aicc(fits[chosen]) - compare.aicc(fits[CLOSED])
         lower = f"a closed system has a lower AICc than {chosen}, by {lead:.1f}"
-        if lead > compare.CLOSE and misses:
-            return None, f"{CLOSED} is rejected: {misses}; {chosen} is rejected: {lower}"
+        if lead > compare.CLOSE and missed:
+            return None, f"{CLOSED} is rejected: {missed}; {chosen} is rejected: {lower}"
         if lead > compare.CLOSE:
             return CLOSED, lower
-        if lead > -compare.FAR and not misses and _unseen_peak(fits[chosen]):
+        if lead > -compare.FAR and not missed and _unseen_peak(fits[chosen]):
             other = f"{abs(lead):.1f} {'lower' if lead > 0 else 'higher'} than that of {chosen}"
             return CLOSED, (
                 f"{chosen} has a peak, but results do not fall from load to load over the last "
                 f"{FALLING}, and the AICc of a closed system, which has a ceiling, is {other}"
             )
-    if not misses and not chosen and (not alone or np.isfinite(compare.aicc(fits[CLOSED]))):
+    if not missed and not chosen and (not alone or np.isfinite(compare.aicc(fits[CLOSED]))):
         return CLOSED, why
-    rejected = f"{CLOSED} is rejected: {misses}" if misses else f"{CLOSED} is no better"
-    return chosen, f"{rejected}; {why}" if chosen or misses else why
+    rejected = f"{CLOSED} is rejected: {missed}" if missed else f"{CLOSED} is no better"
+    return chosen, f"{rejected}; {why}" if chosen or missed else why
 
 
 def _open(fits: Mapping[str, Fit]) -> bool:
