@@ -41,8 +41,7 @@ def lack_of_fit(fit: Fit) -> LackOfFit | None:
     few points for either test.
     """
     fit = fit.whole
-    levels, around = len(fit.means[0]), fit.means[2]
-    p = _explained(fit, levels - len(fit.inner), fit.rss - around)
+    p = _explained(fit, len(fit.means[0]) - len(fit.inner), _between(fit))
     if p is not None:
         return LackOfFit(p, "against the scatter of repeated loads")
     p = _bends(fit)
@@ -123,9 +122,39 @@ def _scattered(fit: Fit) -> bool:
     return bool(fit.dof > 0 and fit.rss > fit.w @ fit.least)
 
 
+def _between(fit: Fit) -> float:
+    """The squares between the means of repeated loads and the curve. Rounding may shift a mean, and
+    its repetitions together, by half a unit, so that much of a difference does not count.
+    """
+    if not fit.half.any():
+        return fit.rss - fit.means[2]
+    w, root = fit.w, np.sqrt(fit.w)
+    weight = np.bincount(fit.setting, w)
+    mean = np.bincount(fit.setting, root * _signed(fit)[:, 0]) / weight
+    shift = np.bincount(fit.setting, root * _halves(fit)) / weight
+    return float(weight @ np.maximum(abs(mean) - shift, 0.0) ** 2)
+
+
+def _halves(fit: Fit) -> np.ndarray:
+    """The largest error by rounding of each point, as weighted."""
+    return np.sqrt(3 * fit.w * fit.least)
+
+
 def _bends(fit: Fit) -> float:
-    order = np.lexsort([fit.N, *_columns(fit)])
-    return _by_chance(fit, lambda e: -_sizes(np.diff(e[order], axis=0)))
+    """Residuals have to bend even if rounding is taken off them."""
+    order, e = np.lexsort([fit.N, *_columns(fit)]), _signed(fit)
+
+    def smooth(e: np.ndarray) -> np.ndarray:
+        return -_sizes(np.diff(e[order], axis=0))
+
+    p = _by_chance(fit, smooth)
+    if not fit.half.any() or np.isnan(p):
+        return p
+    less = np.sign(e) * np.maximum(abs(e) - _halves(fit)[:, None], 0.0)
+    if not less.any():
+        return 1.0
+    some = less != 0  # of errors by chance, the same points count
+    return max(p, _by_chance(fit, lambda e: smooth(_unit(e * some)), less))
 
 
 def _faults(fit: Fit, run: Any) -> dict[str, Callable[[np.ndarray], np.ndarray]]:
@@ -217,14 +246,20 @@ def _explained(fit: Fit, more: int, squares: float) -> float | None:
     return float(fdtrc(more, spare, max(squares, 0.0) / more / (rest / spare)))
 
 
-def _by_chance(fit: Fit, statistic: Callable[[np.ndarray], np.ndarray]) -> float:
+def _by_chance(
+    fit: Fit,
+    statistic: Callable[[np.ndarray], np.ndarray],
+    own: np.ndarray | None = None,
+) -> float:
     """How often normal errors, seen through the slopes of the fit and with columns of length 1,
-    have a statistic as large. NaN with too few points.
+    have a statistic as large as that of its `own`, by default those of the fit. NaN with too few
+    points.
     """
     if len(fit.N) - len(fit.inner) < 3 or not _scattered(fit):
         return np.nan
-    own, others = statistic(_unit(_signed(fit))), statistic(_drawn(fit))
-    return float((1 + np.sum(others >= own)) / (1 + others.size))
+    found = statistic(_unit(_signed(fit) if own is None else own))
+    others = statistic(_drawn(fit))
+    return float((1 + np.sum(others >= found)) / (1 + others.size))
 
 
 def _unit(e: np.ndarray) -> np.ndarray:

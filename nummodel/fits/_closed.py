@@ -26,6 +26,8 @@ MANY = 25
 NEAR = 0.9
 #: The level of the intervals by which it is told what limits.
 LEVEL = 0.95
+#: A utilisation may be off by so much: tools print whole percents, and other programs use some.
+SHARE = 0.02
 #: How far columns may be from the operational laws, or from a system, by errors of measurement.
 TOLERANCE = 0.2
 
@@ -145,7 +147,7 @@ def fit_closed(N: np.ndarray, X: np.ndarray, others: Mapping[str, np.ndarray], *
     try:
         laws = systems.closed(**servers)
         columns = {n: v for n, v in others.items() if n in laws}
-        halves = {n: _rounding(v) for n, v in columns.items()}
+        halves = {n: max(_rounding(v), SHARE * (n != "R")) for n, v in columns.items()}
         whole = joint.measured(laws, {"N": N, "X": X, **columns}, halves, **known)
     except ValueError as wrong:
         raise InputError(str(wrong)) from None

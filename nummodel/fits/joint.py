@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from nummodel.fits import _errors
 from nummodel.fits._fit import Fit
 from nummodel.fits._fit import fit as fit_one
 from nummodel.fits._problem import quantile
@@ -20,6 +21,8 @@ from nummodel.formula import Formula
 
 #: How often the errors of the parts are estimated again, at most.
 ROUNDS = 10
+#: The relative error of measurements, from which the search for these errors begins.
+USUAL = 0.05
 
 
 class Part(NamedTuple):
@@ -90,10 +93,13 @@ def fit(parts: Sequence[Part], start: Mapping[str, float] | None = None, **known
     if not all(found):
         errors = np.repeat([part.error for part in parts], sizes)
         return fit_one(law, data, "log", times=errors**-2.0, start=start, **known)
-    result = fit_one(law, data, "log", start=start, **known)
+    rounding = (known["resolution"] / data[law.result]) ** 2 / 3
+    rough = {"times": 1 / (USUAL**2 + rounding)} if rounding.any() else {}
+    result = fit_one(law, data, "log", start=start, **rough, **known)
     if len(parts) > 1 and result.dof > 0:
         for _ in range(ROUNDS):
-            before, times = result, np.repeat(_errors_of(result, sizes), sizes) ** -2.0
+            before, errors = result, np.repeat(_errors_of(result, sizes), sizes)
+            times = 1 / (errors**2 + rounding)
             result = fit_one(law, data, "log", times=times, start=before.estimate, **known)
             if np.allclose(result.w / before.w, (result.w / before.w)[0], rtol=0.02):
                 break
@@ -133,19 +139,32 @@ def measured(
 
 
 def _errors_of(fit: Fit, sizes: Sequence[int]) -> np.ndarray:
-    """The relative error of each part, by its own residuals: the sum of their squares over how many
-    of these are free, which is how many there are less their leverages.
-
-    An error is taken to be at least that of rounding, and a tenth of the largest, as a part of few
-    points may be met by chance.
+    """The relative error of each part beside that of rounding, by its own residuals: their squares,
+    in units of both errors, add up to how many are free, which is how many there are less their
+    leverages. An error is taken to be at least a tenth of the largest, as a part of few points may
+    be met by chance, and at least that of floats.
     """
     part = np.repeat(np.arange(len(sizes)), sizes)
     leverage = np.sum(np.linalg.qr(fit._slopes)[0] ** 2, axis=1)
     squares = np.log(fit.X / fit.at(fit.N)) ** 2
     free = np.maximum(sizes - np.bincount(part, leverage), 0.5)
-    least = np.bincount(part, fit.least) / sizes
-    errors = np.sqrt(np.maximum(np.bincount(part, squares) / free, least))
+    rounding = (fit.half / fit.X) ** 2 / 3
+    errors = np.sqrt(np.bincount(part, squares) / free)  # as if nothing was rounded
+    for j in np.flatnonzero(np.bincount(part, rounding)):
+        errors[j] = _beside_rounding(squares[part == j], rounding[part == j], free[j])
+    errors = np.maximum(errors, np.sqrt(np.bincount(part, _errors.rounding("log", fit.X) ** 2)))
     return np.maximum(errors, errors.max() / 10)
+
+
+def _beside_rounding(squares: np.ndarray, rounding: np.ndarray, free: float) -> float:
+    """The error that squares of errors have beside their rounding; 0 if that explains them."""
+    from scipy.optimize import brentq
+
+    def more(variance: float) -> float:
+        return float(np.sum(squares / (variance + rounding)) - free)
+
+    most = float(squares.sum() / free)
+    return np.sqrt(brentq(more, 0.0, most)) if more(0.0) > 0 else 0.0
 
 
 class Joint(Fit):
