@@ -39,6 +39,8 @@ class Formula:
     __name__: str  # the law's
     #: Whether second derivatives are known; else a search learns them from its steps.
     bends = True
+    #: The starts from which a search descends.
+    tries = 4
 
     def __init__(
         self,

@@ -1,10 +1,11 @@
 """What `nummodel compare` says of two tables: did a change help, at which loads, by how much?
 
-Errors are those of repeated loads, or without them those of the Universal Scalability Law fitted to
-each table at the loads that both have. Where this law is rejected, its errors would hide a change,
-and the errors are those of the measured ratios instead.
+Errors are those of repeated loads, or without them those of a law fitted to each table at the loads
+that both have: the Universal Scalability Law, or a closed system where that is rejected. Where both
+are, their errors would hide a change, and the errors are those of the measured ratios instead.
 """
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,6 +13,7 @@ import numpy as np
 
 from nummodel.errors import InputError
 from nummodel.fits import compare, fit, lack_of_fit
+from nummodel.fits._closed import fit_closed
 from nummodel.models import scaling
 from nummodel.nomenclature import show
 from nummodel.records import columns
@@ -55,18 +57,35 @@ def repeats(points: Points, loads: np.ndarray, log: bool) -> Side:
     return Side(mean[shared], np.diag(1 / weight[shared]), points.X, squares, len(X) - len(N))
 
 
-def curve(points: Points, loads: np.ndarray, log: bool) -> Side:
-    """The curve of the USL, fitted to the measurements at these loads."""
+def curve(points: Points, loads: np.ndarray, log: bool, closed: bool = False) -> Side:
+    """The curve of the USL, or of a closed system, fitted to the measurements at these loads."""
     points = points.where(np.isin(points.N, loads))
-    weights = points.weights if not isinstance(points.weights, str) else KINDS[log]
-    result = fit(scaling.LAWS["usl"], {"N": points.N, "X": points.X}, weights)
-    X = result.at(loads)
-    slopes = result.law.gradient(result.inner)(N=loads, **result.values)
+    if closed:
+        result, columns = fit_closed(points.N, points.X, {}).whole, {"part": np.ones(len(loads))}
+    else:
+        weights = points.weights if not isinstance(points.weights, str) else KINDS[log]
+        result = fit(scaling.LAWS["usl"], {"N": points.N, "X": points.X}, weights)
+        columns = {}
+    X = result.at(loads, **columns)
+    slopes = result.law.gradient(result.inner)(N=loads, **result.values | columns)
     slopes = slopes / X[:, None] if log else slopes
     covariance = slopes @ (result.covariance / result.variance) @ slopes.T
     test = lack_of_fit(result)
     misses = test is not None and test.p < compare.SIGNIFICANT
     return Side(np.log(X) if log else X, covariance, points.X, result.rss, result.dof, misses)
+
+
+def curves(tables: list[Points], loads: np.ndarray, log: bool) -> tuple[list[Side], str]:
+    """The curves of the first law that no test rejects, or those of the USL; and its name."""
+    usl = [curve(points, loads, log) for points in tables]
+    given = not all(isinstance(points.weights, str) for points in tables)
+    if not log or given or not any(side.misses for side in usl):
+        return usl, "the USL"
+    with suppress(InputError):  # too few loads
+        systems = [curve(points, loads, log, closed=True) for points in tables]
+        if not any(side.misses for side in systems) and all(side.dof > 0 for side in systems):
+            return systems, "closed systems"
+    return usl, "the USL"
 
 
 def paired(sides: list[Side], loads: np.ndarray) -> list[Side]:
@@ -184,8 +203,8 @@ def compared(tables: list[Points], weights: str, level: float) -> dict[str, Any]
             f"measurements: too few loads are repeated, and fewer than {LOADS} are in both",
         )
         if len(loads) >= LOADS:  # curves bend towards the errors, and do not tell their kind
-            sides = {kinds[0]: [curve(points, loads, kinds[0]) for points in tables]}
-            how = "fitted curves of the USL, with the scatter around them"
+            found, law = curves(tables, loads, kinds[0])
+            sides, how = {kinds[0]: found}, f"fitted curves of {law}, with the scatter around them"
             if kinds[0] and any(side.misses for side in sides[True]):
                 sides = {True: paired(means[True], loads)}
                 how = "measurements, as the USL misses some, with the scatter of their ratios"

@@ -24,7 +24,7 @@ from nummodel.fits import (
     laws,
     remarks,
 )
-from nummodel.fits._closed import Face, contradictions, limit
+from nummodel.fits._closed import Face, contradictions, limit, other_think_time
 from nummodel.fits._forecast import FAR
 from nummodel.nomenclature import show
 from nummodel.records import columns
@@ -347,6 +347,10 @@ def fit_table(
         other_unit = f"R is not used: {why}"
         used, notes = used._replace(warnings=(*used.warnings, other_unit)), []
         del measured["R"]
+    both = not notes and "R" in measured and "Z" in given
+    if both and (other := other_think_time(used.N, used.X, measured["R"], given["Z"])):
+        used = used._replace(warnings=(*used.warnings, f"Z is not used: {other}"))
+        del given["Z"]
     busy = [] if notes else _too_busy(used.N, measured, given)
     if notes:
         notes.append("R, Z and utilisations are not used, as they contradict other columns")

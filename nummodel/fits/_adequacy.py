@@ -98,9 +98,9 @@ def cautions(fit: Fit, run: Any = None, x: str = "", y: str = "") -> list[str]:
     p, fault = errors(fit, run)
     if p < ODD and fault == "weights" and not unsure:
         sentences.append(
-            f"errors grow {more} with {y} than the fit assumes ({fit.weights} weights), which "
-            "makes the intervals of laws wrong, but not those of forecasts: try "
-            f"--weights {other} (in a report: -p weights={other})"
+            f"errors seem to grow {more} with {y} than the fit assumes ({fit.weights} weights), "
+            "or the law misses some points: the intervals of laws may be wrong, but not those of "
+            f"forecasts; try --weights {other} (in a report: -p weights={other})"
         )
     if p < ODD and fault == "outlier":
         far = show(float(fit.N[np.argmax(_studentised(fit, _signed(fit)))]))

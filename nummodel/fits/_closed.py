@@ -28,6 +28,8 @@ NEAR = 0.9
 LEVEL = 0.95
 #: A utilisation may be off by so much: tools print whole percents, and other programs use some.
 SHARE = 0.02
+#: A given think time is doubted by as many standard errors, and by at least this share of it.
+SURELY, SMALL = 5.0, 0.02
 #: How far columns may be from the operational laws, or from a system, by errors of measurement.
 TOLERANCE = 0.2
 
@@ -205,6 +207,21 @@ def contradictions(N, X, R=None, Z=None, **U: Any) -> list[str]:
             "R and X were not measured at the same time"
         )
     return sentences
+
+
+def other_think_time(N, X, R, Z: float) -> str:
+    """What response times say against a given think time Z, which is smaller than what
+    `contradictions` finds: how long users think by N/X - R, if that is surely not Z; else nothing.
+    """
+    thinking = np.asarray(N, dtype=float) / X - R
+    usual = float(np.median(thinking))
+    error = SURELY * 1.2533 * 1.4826 * np.median(abs(thinking - usual)) / np.sqrt(len(thinking))
+    if len(thinking) < 4 or abs(usual - Z) <= max(error, SMALL * Z):
+        return ""
+    return (
+        f"by N/X - R, users think for {usual:.4g} s in the median of all rows, and not for "
+        f"{Z:.4g} s (as given)"
+    )
 
 
 def _rounding(values: np.ndarray) -> float:

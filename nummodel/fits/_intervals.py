@@ -294,8 +294,12 @@ def _first(function, low: float, high: float, enough: float = 0.0) -> float:
     """Where a function that rises to a maximum first reaches `enough`; infinite if it does not."""
     from scipy.optimize.elementwise import find_minimum, find_root
 
-    N = np.geomspace(low, high, 60)
-    value = function(N)
+    N, value = np.geomspace(low, high, 60), np.zeros(0)
+    for some in np.split(N, 10):  # far loads may take long, and need not be asked for
+        value = np.append(value, function(some))
+        if (value >= enough).any():
+            break
+    N = N[: len(value)]
     best = int(np.argmax(value))
     if value[best] < enough and 0 < best < len(N) - 1:  # between two of these, perhaps
         least = find_minimum(lambda N: -function(N), tuple(N[best - 1 : best + 2, None]))

@@ -26,7 +26,7 @@ def search(problem: Problem, start: Mapping[str, float] | None = None) -> dict[s
     X, known = problem.X / unit, in_unit(law, problem.given, unit)
     batch = Batch(law, free, known, X[None], problem.w, problem.weights)
     if start is None:
-        solution = descend(batch, axes(law, free, problem.N, X), count=4)
+        solution = descend(batch, axes(law, free, problem.N, X), law.tries)
     else:
         solution = solve(batch, np.array([in_unit(law, start, unit)[n] for n in free]))
     values, rss = solution.estimate[0], solution.rss[0]

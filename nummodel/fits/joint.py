@@ -216,6 +216,7 @@ class Beside(Formula):
 
         super().__init__("y", joint, [*names, "part"], meanings=own)
         self.bends = all(law.bends for law in laws)
+        self.tries = max(law.tries for law in laws)
 
     @cache  # noqa: B019
     def jet(self, names: tuple[str, ...], second: bool = False) -> Callable:

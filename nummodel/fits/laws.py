@@ -131,13 +131,20 @@ def cautions(
         return [f"no law could be chosen: {choose(fits)[1]}"]
     if chosen == CLOSED:
         other = rival(fits[CLOSED])  # type: ignore[arg-type]
-        found = [*_adequacy.cautions(fits[CLOSED].whole, x=x), *_lower(fits[CLOSED])]
+        found = [*_adequacy.cautions(fits[CLOSED].whole, _of_all(fits[CLOSED], run), x, y)]
+        found += _lower(fits[CLOSED])
         return [*found, other] if other else found
     return [
         *_too_few_points(chosen, fits),
         *_adequacy.cautions(fits[chosen], run, x, y),
         *_against(chosen, fits),
     ]
+
+
+def _of_all(fit: Fit, run: Any) -> np.ndarray | None:
+    """The run of each point of all columns; None if that is not known, or if one lacks points."""
+    columns = len(fit.whole.N) / len(fit.N)
+    return None if run is None or columns % 1 else np.tile(run, int(columns))
 
 
 def _lower(fit: Fit) -> list[str]:

@@ -6,7 +6,13 @@ from scipy.optimize import least_squares
 
 from nummodel.errors import InputError
 from nummodel.fits import _targets, bootstrap, compare, joint, lack_of_fit, laws
-from nummodel.fits._closed import contradictions, fit_closed, limit, misses
+from nummodel.fits._closed import (
+    contradictions,
+    fit_closed,
+    limit,
+    misses,
+    other_think_time,
+)
 from nummodel.fits.laws import cautions
 from nummodel.models import systems
 from nummodel.nomenclature import show
@@ -321,5 +327,34 @@ def test_one_point_that_is_far_off_rejects_no_system():
     U = np.array([0.072, 0.144, 0.287, 0.562, 0.985, 1.0])
     face = fit_closed(N, columns["X"], {"R": columns["R"], "U_cpu": U + 0.03 * (1 - U)}, c_cpu=4)
     assert not misses(face)
-    columns["X"][2] /= 2
-    assert not misses(fit_closed(N, columns["X"], {"R": columns["R"]}, c_cpu=4))
+    columns["X"][2] *= 0.7
+    face = fit_closed(N, columns["X"], {"R": columns["R"]}, c_cpu=4)
+    assert compare.wrong(face.whole) or not misses(face)
+
+
+def test_a_think_time_that_is_a_little_off_is_found():
+    columns = measured(error=0.01)
+    assert other_think_time(**columns, Z=1.0) == other_think_time(**columns, Z=1.005) == ""
+    for Z in (1.05, 0.95):
+        assert other_think_time(**columns, Z=Z).endswith(f"and not for {Z:g} s (as given)")
+
+
+def test_the_search_finds_the_least_squares_among_many_numbers_of_servers():
+    """A system of the true number of servers fits no better than one whose number is found."""
+    loads = np.array([1.0, 2, 4, 8, 16, 32, 64, 128])
+    of_system = systems.closed(cpu=None, lock=1)
+    X = of_system["X"](N=loads, D_cpu=0.02, D_lock=0.0005, Z=0.05, c_cpu=8)
+    for seed in (3, 5, 11):
+        noisy = {"N": loads, "X": X * np.exp(0.01 * np.random.default_rng(seed).standard_normal(8))}
+        found, told = joint.measured(of_system, noisy), joint.measured(of_system, noisy, c_cpu=8)
+        assert found.rss <= told.rss * (1 + 1e-6)
+
+
+def test_runs_of_a_closed_system_are_noticed():
+    """All columns of a run share its error, however the rows are sorted."""
+    loads, run = np.repeat(N, 3), np.tile(["a", "b", "c"], len(N))
+    own = np.tile([0.95, 1.01, 1.04], len(N))
+    X = systems.closed(cpu=4, lock=1)["X"](N=loads, **VALUES) * own
+    X *= np.exp(0.003 * np.random.default_rng(1).standard_normal(len(X)))
+    fits, _ = laws.fit_all(loads, X, law="closed", c_cpu=4)
+    assert any("of the same run" in s for s in cautions(fits, laws.CLOSED, run))
