@@ -26,6 +26,7 @@ lie outside where holds are constant, threads are in step or come in bursts, and
 not known; and the wait may be longer where a twentieth of the holds is 19 times as long as others.
 """
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -146,6 +147,11 @@ def readings(line: Line) -> Readings:
 
     Raises ValueError for figures that do not belong to one lock with one holder at a time.
     """
+    return _readings(Line(*(value if value is None else float(value) for value in line)))
+
+
+@lru_cache(maxsize=64)  # since several changes are asked about the same line
+def _readings(line: Line) -> Readings:
     from scipy.optimize.elementwise import find_root
 
     p, S, W = _means(line)
@@ -170,7 +176,9 @@ def readings(line: Line) -> Readings:
         raise ValueError(
             "no system of threads that are alike agrees with the counters of this lock"
         )
-    return Readings(n[possible], Z[possible], h[possible])
+    systems = np.array([n, Z, h])[:, possible]
+    systems.flags.writeable = False
+    return Readings(*systems)
 
 
 def after(
