@@ -127,19 +127,39 @@ def _closed(n, S, Z, h):
     """
     feasible("n", np.max(n), MOST, "one step for each thread")
     n, S, Z, h = np.broadcast_arrays(n, S, Z, h)
-    a, b, p, last = np.ones(n.shape), np.zeros(n.shape), np.zeros(n.shape), np.ones(n.shape)
-    means = np.array([n, 0 * n, 0 * n, 0 * n, 0 * n])  # asking, finding it held, held, present, X
-    for j in range(1, int(n.max()) + 1):
-        thinking = np.maximum(n - j, 0)
-        left = a * (thinking + 1) * np.where(thinking > 0, Z / (thinking * S + Z), 1.0)
-        first, waited = left * S, np.maximum(thinking + 1 - left, 0) * (S + h)
-        more, one_more = last * (first + waited), j <= n
-        last = np.where(one_more, more / (Z + more), last)
-        a, b = (np.where(one_more, part / (first + waited), 0) for part in (first, waited))
-        new = np.array([thinking, thinking, 1 + 0 * n, j + 0 * n, a / S + b / (S + h)])
-        means = np.where(one_more, means + last * (new - means), means)
-        p = np.where(thinking > 0, means[1] / np.where(thinking > 0, means[0], 1.0), p)
-    return p, S * means[4], means[3] / means[4] - S
+    shape, order = n.shape, np.argsort(-n, axis=None)
+    n, S, Z, S_h = (v.ravel()[order] for v in (n, S, Z, S + h))
+    most = int(n.max(initial=0))
+    systems = np.searchsorted(-n, -np.arange(most + 3), side="right")  # with j threads or more
+    a, p, last = np.ones(n.shape), np.zeros(n.shape), np.ones(n.shape)
+    # Of those asking, of those who find it held, of the time held, of those present, and X.
+    means = np.zeros((5, n.size))
+    means[0] = n
+    new = np.ones(means.shape)
+    for j in range(1, most + 1):
+        k = systems[j]
+        S_k, Z_k, S_h_k, last_k, means_k, new_k = (
+            S[:k],
+            Z[:k],
+            S_h[:k],
+            last[:k],
+            means[:, :k],
+            new[:, :k],
+        )
+        thinking = n[:k] - j
+        left = a[:k] * (thinking + 1) * np.where(thinking > 0, Z_k / (thinking * S_k + Z_k), 1.0)
+        first, waited = left * S_k, np.maximum(thinking + 1 - left, 0) * S_h_k
+        both = first + waited
+        more = last_k * both
+        last_k[:] = more / (Z_k + more)
+        a = first / both
+        new_k[:2], new_k[3], new_k[4] = thinking, j, a / S_k + waited / both / S_h_k
+        means_k += last_k * (new_k - means_k)
+        ends = slice(systems[j + 2], systems[j + 1])  # who come next find all others present
+        p[ends] = means[1, ends] / means[0, ends]
+    results = np.empty((3, *n.shape))
+    results[:, order] = p, S * means[4], means[3] / means[4] - S
+    return results.reshape(3, *shape)
 
 
 def readings(line: Line) -> Readings:
