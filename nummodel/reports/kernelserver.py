@@ -33,7 +33,8 @@ def serve(orders: socket.socket, warm: bool) -> None:
     """Fork a kernel for every socket that comes, until the command has closed its end."""
     # Matplotlib decides how figures are shown when it is imported: here as in any kernel.
     os.environ.setdefault("MPLBACKEND", "module://matplotlib_inline.backend_inline")
-    ours = (module.name for module in walk_packages(nummodel.__path__, "nummodel."))
+    ours = [module.name for module in walk_packages(nummodel.__path__, "nummodel.")]
+    ours = [name for name in ours if not name.startswith("nummodel.reports.")]  # for no notebook
     for name in ["ipykernel.kernelapp", *([*LIBRARIES.split(), *ours] if warm else [])]:
         with suppress(Exception):  # a notebook that needs it will say so
             import_module(name)
