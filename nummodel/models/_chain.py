@@ -82,6 +82,20 @@ def solve(grant: Grant, N, Z, c=np.inf) -> Contended:
     return Contended(*(v.copy() if v.ndim else float(v) for v in (X, Q, share)))
 
 
+def throughput(grant: np.ndarray, Z: np.ndarray) -> np.ndarray:
+    """What `solve` gives as X for as many threads as `grant` has rows, without its checks."""
+    last: Any = 1.0
+    X: Any = 0.0
+    think = np.maximum(Z, NEVER)
+    for free, t in zip(range(len(grant), 0, -1), grant, strict=True):
+        entering = last * free
+        total = entering * t + think
+        rate = entering / total
+        last = rate * t
+        X = X * (think / total) + rate
+    return X
+
+
 def rows(grant: Grant) -> Callable[[Sequence[int]], np.ndarray]:
     """The grant with each of some numbers present that follow each other, checked, a row each."""
     if callable(grant):

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nummodel.models import locks
+from nummodel.models import _chain, locks
 
 #: Kinds of locks. Those that stay hand over in their node while somebody waits there; the waiters
 #: of those that slow down make each hand-over longer.
@@ -107,7 +107,7 @@ class Program:
 
         waiters = np.arange(self.N * nodes)[:, None, None]
         grant = hold + waiter * waiters + far * self.crossing(nodes)
-        return np.log(locks.solve(grant, self.N * nodes, Z).X)
+        return np.log(_chain.throughput(grant, Z))
 
     def distance(self, nodes: int) -> float:
         """How much longer hand-overs take across nodes [s], on average; 1 if that is not known."""

@@ -10,7 +10,7 @@ import numpy as np
 import protocol
 import pytest
 
-from nummodel.models import _program, locks
+from nummodel.models import _chain, _program, locks
 from nummodel.models import nodes as room
 
 #: A hand-over inside a node and across [s], and threads of a node.
@@ -177,6 +177,12 @@ def test_a_cohort_lock_slows_down_by_memory_alone():
 
 
 # --- edges ------------------------------------------------------------------------------------
+
+
+def test_the_throughput_without_checks_is_that_of_the_closed_system():
+    Z = np.array([0.0, 1e-6, 5e-6])
+    grant = np.array([locks.ticket_grant(n, [1e-6, 1e-7, 0.0], H, H) for n in range(1, 9)])
+    assert (_chain.throughput(grant, Z) == locks.solve(grant, 8, Z).X).all()
 
 
 def test_what_was_measured_is_told_without_a_range():
