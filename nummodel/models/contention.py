@@ -167,7 +167,7 @@ def readings(line: Line) -> Readings:
 
     Raises ValueError for figures that do not belong to one lock with one holder at a time.
     """
-    return _readings(Line(*(value if value is None else float(value) for value in line)))
+    return _readings(Line._make(v if v is None else float(v) for v in line))
 
 
 @lru_cache(maxsize=64)  # since several changes are asked about the same line
