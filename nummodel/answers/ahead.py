@@ -78,7 +78,8 @@ class Ahead:
         self.columns = {"N": points.N, "X": points.X, **measured}
         self.known = {n: v for n, v in known.items() if n == "Z" or n.startswith("c_")}
         self.closed = closed
-        self.told_cpu = "U_cpu" in points.others
+        # A column of the file may have gaps, or another unit, and a warning says so.
+        self.told_cpu = "U_cpu" in points.others or any("U_cpu" in w for w in points.warnings)
         self.last = float(points.N.max())
         self.x, self.y, self.level, self.fit = points.x, points.y, level, fit
         self.law = chosen or ""
