@@ -1,12 +1,13 @@
 """Memory under load: what three figures of a machine tell, and nodes that load one another.
 
 `loaded_range` gives the latency at any bandwidth from three figures of a machine: the idle latency,
-the greatest bandwidth, and one point between them. The law (`_rise`) has three unknowns, and one
-point does not determine them: at half or two thirds of the greatest bandwidth, machines are alike
-whose latencies differ by a factor of two when memory is full. What the point leaves open is taken
-from nine machines whose curves were published. Each predicted from the other eight, with a point
-near 70 % of the greatest bandwidth, the mean error is 10 % and the worst 142 %; with the delay of
-this point, 5.4 % and 22 % (`benchmarks/MEMORY.md`).
+the greatest bandwidth, and one point between them. The law is `numa.loaded_latency`. Three of its
+quantities are unknown, and one point does not determine them: at half or two thirds of the greatest
+bandwidth, machines are alike whose latencies differ by a factor of two when memory is full. What
+the point leaves open is taken from nine machines whose curves were published. Each of them
+predicted from the other eight and a point near 70 %, the mean error is 10 % and the worst 100 %;
+with the delay of this point, 6.5 % and 48 %. If the one point is the latency at the greatest
+bandwidth, it is 3.3 % and 14 % (`benchmarks/MEMORY.md`).
 
 `memories` makes the stations of a closed network from a placement of data: nodes that read from the
 same memory wait for one another.
@@ -17,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nummodel.arguments import continuous, count, ordered, within
+from nummodel.arguments import aligned, continuous, count, ordered, within
 from nummodel.models import networks, numa
 
 #: Standard deviation of ln R of a measured point around the law.
@@ -27,7 +28,7 @@ NOISE = 0.03
 class Population(NamedTuple):
     """What machines are like.
 
-    `mean` and `covariance` are those of the logarithms of three figures of `_rise`. `places` has
+    `mean` and `covariance` are those of the logarithms of three figures of `_law`. `places` has
     the mean and the standard deviation of ln(lines under way in a full memory/(lines read per ns *
     delay in cycles)), where the lines per ns and the delay are those of a point of medium load.
     """
@@ -39,12 +40,12 @@ class Population(NamedTuple):
 
 #: The nine machines of the tables loaded-latency*; `make memory` computes these figures.
 MACHINES = Population(
-    np.array([-1.5066, -0.6888, 0.3347]),
-    np.array([[0.2028, 0.0918, -0.2103], [0.0918, 0.1204, -0.0953], [-0.2103, -0.0953, 0.3283]]),
+    np.array([-1.2524, -2.3572, 0.0594]),
+    np.array([[0.302, -0.2017, 0.0273], [-0.2017, 0.3893, -0.1414], [0.0273, -0.1414, 0.5678]]),
     (0.736, 0.314),
 )
 #: Standard deviations on either side of the middle that hold 95 %; from `make memory`, too.
-WIDTH = 1.97
+WIDTH = 2.37
 
 
 class Latency(NamedTuple):
@@ -59,52 +60,63 @@ def loaded_range(B, R0, B_max, B_mid, R_mid, delay=None) -> Latency:
     """Latency of a read at bandwidth `B` [bytes/s], a number or an array, from three figures.
 
     `R0` is the latency of idle memory [s], `B_max` the greatest bandwidth that was measured, and
-    `R_mid` the latency at the bandwidth `B_mid`. `delay` is the pause between two reads of a thread
-    at that point [clock cycles], as Intel's Memory Latency Checker prints it. The reads in a second
-    times the pause say how many threads read, and a full memory is a closed system: the more
-    threads, the more lines are under way, and the longer a read takes.
+    `R_mid` the latency at the bandwidth `B_mid`; both may be arrays of several points. One at
+    `B_max` itself tells most. `delay` is the pause between two reads of a thread at a single point
+    [clock cycles], as Intel's Memory Latency Checker prints it. The reads in a second times the
+    pause say how many threads read, and a full memory is a closed system: the more threads, the
+    more lines are under way, and the longer a read takes.
 
     >>> machine = {"R0": 78e-9, "B_max": 226e9, "B_mid": 134e9, "R_mid": 103e-9}
     >>> [f"{1e9 * R:.0f} ns" for R in loaded_range(226e9, **machine)]
-    ['184 ns', '97 ns', '349 ns']
+    ['186 ns', '82 ns', '421 ns']
     >>> [f"{1e9 * R:.0f} ns" for R in loaded_range(226e9, **machine, delay=300)]
-    ['260 ns', '166 ns', '406 ns']
+    ['295 ns', '157 ns', '553 ns']
+
+    With a second point, at the greatest bandwidth:
+
+    >>> machine |= {"B_mid": [134e9, 226e9], "R_mid": [103e-9, 261e-9]}
+    >>> [f"{1e9 * R:.0f} ns" for R in loaded_range(196e9, **machine)]
+    ['133 ns', '112 ns', '158 ns']
 
     If more threads read than memory can serve, bandwidth may fall: then the law has the latency of
     the rising branch only. Raises ValueError for a bandwidth above `B_max`, a point that is faster
-    than idle memory, and a delay below 1.
+    than idle memory, a delay below 1, and a delay with several points.
     """
     given = continuous({"B": B, "B_max": B_max})
-    one = {"R0": R0, "B_max": B_max, "B_mid": B_mid, "R_mid": R_mid}
-    one = {name: float(within(name, value, 1e-30, 1e30, ndim=(0,))) for name, value in one.items()}
-    ordered(one, "R0", "R_mid")
-    ordered(one, "B_mid", "B_max")
+    figures = {"R0": R0, "B_max": B_max, "B_mid": B_mid, "R_mid": R_mid}
+    dims = {"R0": (0,), "B_max": (0,)}
+    of = {n: within(n, v, 1e-30, 1e30, ndim=dims.get(n, (0, 1))) for n, v in figures.items()}
+    aligned(of)
+    ordered(of, "R0", "R_mid")
+    ordered(of, "B_mid", "B_max")
     ordered(given, "B", "B_max")
     places = None
     if delay is not None:
-        reads = one["B_mid"] / numa.LINE - 1 / one["R_mid"]  # the measuring thread does not pause
+        pause = within("delay", delay, 1, 1e9, ndim=(0,))
+        reads = of["B_mid"] / numa.LINE - 1 / of["R_mid"]  # the measuring thread does not pause
+        if reads.size > 1:
+            raise ValueError(f"delay is {delay}, expected one point, not {reads.size}")
         if reads <= 0:
             raise ValueError(f"B_mid is {B_mid}, expected more than one read in R_mid, {R_mid} s")
-        pause = float(within("delay", delay, 1, 1e9, ndim=(0,)))
-        places = reads * pause * numa.LINE / (one["B_max"] * one["R0"] * 1e9)
-    u, u_mid = (np.minimum(b / one["B_max"], 1.0) for b in (given["B"], one["B_mid"]))
-    figures, covariance = _posterior(_rise, MACHINES, u_mid, one["R_mid"] / one["R0"], places)
-    middle, deviation = _predicted(_rise, figures, covariance, u)
-    R, spread = one["R0"] * np.exp(middle), np.exp(WIDTH * deviation)
+        places = float(reads * pause * numa.LINE / (of["B_max"] * of["R0"] * 1e9))
+    u, u_mid = (np.minimum(b / of["B_max"], 1.0) for b in (given["B"], of["B_mid"]))
+    logs, covariance = _posterior(_law, MACHINES, u_mid, of["R_mid"] / of["R0"], places)
+    middle, deviation = _predicted(_law, logs, covariance, u)
+    R, spread = of["R0"] * np.exp(middle), np.exp(WIDTH * deviation)
     return Latency(*(v if np.ndim(v) else float(v) for v in (R, R / spread, R * spread)))
 
 
-def _rise(u, figures):
-    """Latency over idle latency at a share `u` of the greatest bandwidth.
+def _law(u, figures):
+    """`numa.loaded_latency` over idle latency, at a share `u` of the greatest bandwidth.
 
-    `figures` are logarithms of a service time s and the wait w in a full memory, both over the idle
-    latency, and between them of a power p. The wait is s u**p/(1 + s/w - u): that of M/G/1 if p is
-    1 and w infinite. It is finite at the greatest bandwidth because a finite number of reads is
-    under way, which leaves the share s/w of that bandwidth unused. The power has no theory. It is
-    below 1, since latency rises already at loads at which reads at random times hardly meet.
+    `figures` are logarithms of three times over the idle latency: that of rows, that in which a
+    channel passes a line, and the wait for channels in a full memory.
     """
-    s, power, full = np.exp(figures)
-    return 1 + s * u**power / (s / full + 1 - u)
+    row, line, wait = np.exp(figures)
+    lines = (1 + row + wait) / numa.LINE
+    return numa.loaded_latency.unchecked(
+        B=u, R0=1.0, t_row=row, channels=line / numa.LINE, B_max=1.0, lines=lines
+    )
 
 
 def _posterior(law: Callable, machines: Population, u, r, places=None):
