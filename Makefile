@@ -89,7 +89,7 @@ systems: $(VENV)/test  ## forecast 300 simulated closed systems (SEED=2026, an h
 forecast: $(VENV)/test  ## hold forecasts against curves that went on, sources left out (20 minutes)
 	@OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/forecast.py --jobs $(JOBS)
 
-memory: $(VENV)/test  ## predict memory under load from three figures, machines left out (2 minutes)
+memory: $(VENV)/test  ## predict memory under load from three figures, machines left out (1 minute)
 	@OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/memory.py
 
 locks: $(VENV)/test  ## hold locks on more nodes against measurements, programs left out (15 minutes)
