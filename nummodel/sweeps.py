@@ -35,10 +35,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyarrow.dataset import Dataset
 
-#: Points that a model is given at once, so that its arrays stay in the processor's cache.
-TOGETHER = 2048
+#: Points that a model is given at once: arrays that stay in the processor's cache, and are so long
+#: that NumPy's calls cost little beside its arithmetic.
+TOGETHER = 8192
 #: Seconds of work in a chunk, and the most points of a chunk.
 CHUNK, MOST = 1.0, 1_000_000
+#: A sweep has so many chunks at least, if they take a tenth of this time or more: else some
+#: processes would have nothing to do for long while others carry out the last chunks.
+FEWEST = 32
 #: Describes a sweep in its folder. Readers of Parquet skip names that begin with an underscore.
 CARD = "_sweep.json"
 
@@ -153,7 +157,7 @@ def _carry_out(sent: bytes, points: Points, start: int, stop: int) -> bytes:
     model = _model(sent)
     ends = [(i, min(stop, i + TOGETHER)) for i in range(start, stop, TOGETHER)]
     tables = [_table(model, points.part(*end)) for end in ends]
-    table = pa.concat_tables(tables, promote_options="permissive").combine_chunks()
+    table = pa.concat_tables(tables, promote_options="permissive")
     file = pa.BufferOutputStream()
     repeated = [name for name in points.values if name in table.column_names]
     parquet.write_table(table, file, use_dictionary=repeated, write_page_checksum=True)
@@ -195,7 +199,8 @@ def _size(model: Callable[..., Any], points: Points) -> int:
             took = perf_counter() - start
             if took > CHUNK:
                 return 1
-    return int(min(max(1.0, count * CHUNK / took), MOST))
+    second, part = CHUNK * count / took, len(points) / FEWEST
+    return int(min(max(1.0, min(second, max(second / 10, part))), MOST))
 
 
 def _agreed(folder: Path, key: str, chunk: int, size: Callable[[], int]) -> int:
