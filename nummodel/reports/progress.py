@@ -47,13 +47,13 @@ class Progress:
             what = f"{len(queue)} runs of {what}"
         if len(queue) < total:
             what += f" ({total - len(queue)} of {total} runs done already)"
-        if len(queue) > 1:
+        if len(queue) > 1 and jobs:  # a cluster may have no worker yet
             what += f", {jobs} at a time"
         tell(f"{doing} {what}; {folder / 'index.html'} shows what is done")
         # Only a terminal gets a bar; elsewhere the lines tell what is running.
         self.bar = tqdm(total=total, initial=total - len(queue), unit="run", disable=None)
         running = self._running()
-        if self.bar.disable:
+        if self.bar.disable and running:
             tell(running)
 
     @property
