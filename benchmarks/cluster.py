@@ -3,8 +3,9 @@
 A scheduler and three workers run as processes of this machine, with TLS. They carry out 200 runs of
 a short notebook. In each of six drills something is killed, filled or stopped while 40 runs are
 under way; then the same command is given again, and its files are compared with those of an
-undisturbed report. A sweep solves 10^7 closed networks in a bare loop, with two processes and with
-two workers of Dask; it is killed in the middle and continued. The figures go to CLUSTER.md.
+undisturbed report. A sweep solves 10^7 closed networks in a bare loop, in two bare loops at once,
+with two processes and with two workers of Dask, in turn and several times; it is killed in the
+middle and continued. The figures go to CLUSTER.md.
 """
 
 import csv
@@ -25,6 +26,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from datetime import date
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import click
@@ -51,6 +53,9 @@ CELLS = (
     "claims.record('throughput', found.X, unit='1/s')",
 )
 STATIONS, N, Z = 8, 200, 1.0
+#: Ways to sweep, and how many processors each may use.
+WAYS = {"bare loop": 1, "two bare loops at once": 2, "two processes": 2, "Dask, two workers": 2}
+ROUNDS = 3  # of all ways in turn: the figures are medians, since machines are noisy
 
 
 # The processes of a cluster
@@ -300,7 +305,7 @@ def until(condition: Callable[[], bool], seconds: float = 600) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline
-        time.sleep(0.05)
+        time.sleep(0.01)
 
 
 def drills(folder: Path, count: int, seed: int, only: list[str]) -> list[list[Any]]:
@@ -386,31 +391,48 @@ def grid(points: int) -> dict[str, np.ndarray]:
     return values | {name: np.linspace(0.001, 0.01, 10) for name in names[:varied]}
 
 
-def swept(points: int, folder: str, how: str, port: int = 0, certificates: str = "") -> None:
-    """Of a process of its own: prints the points a second and the memory of a way to sweep."""
-    if how == "bare loop":
-        print(json.dumps({"rate": bare(Points.of(grid(points))), "memory": memory(0)}))
+def swept(
+    points: int, folder: str, how: str, port: int = 0, certificates: str = "", chunk: int = 0
+) -> None:
+    """Of a process of its own: prints the points a second of a way to sweep, the points a second of
+    processor time, and the memory.
+    """
+    if "bare" in how:
+        print(json.dumps(bare(Points.of(grid(points))) | {"memory": memory(0)}))
         return
     with Site(Path(certificates), port).client() if port else nullcontext() as client:
         # Not counted: what imports libraries in the workers, once for any sweep.
         sweep(closed, grid(10**3), Path(f"{folder} first"), client=client, chunk=100)
-        start = time.monotonic()
-        found = sweep(closed, grid(points), Path(folder), jobs=2, client=client)
-        took = time.monotonic() - start
+        start, before = time.monotonic(), processor(client)
+        found = sweep(closed, grid(points), Path(folder), 2, client, chunk)
+        took, used = time.monotonic() - start, processor(client) - before
     assert found.count_rows() == points
-    print(json.dumps({"rate": points / took, "memory": memory(0 if client else 2)}))
+    rates = {"rate": points / took, "processor": points / used}
+    print(json.dumps(rates | {"memory": memory(0 if client else 2)}))
 
 
-def bare(points: Points) -> float:
+def bare(points: Points) -> dict[str, float]:
     """Points a second of calls with arrays, of the size that is best, for some seconds each."""
-    rates = []
-    for together in (512, 1024, 2048, 4096, 8192):
+    rates: dict[str, list[float]] = {"rate": [], "processor": []}
+    for together in (1024, 2048, 4096, 8192, 16384):
         last = min(len(points), 10**6 // together * together)
-        start = time.monotonic()
+        start, before = time.monotonic(), processor()
         for i in range(0, last, together):
             closed(**points.part(i, min(i + together, last)))
-        rates.append(last / (time.monotonic() - start))
-    return max(rates)
+        rates["rate"].append(last / (time.monotonic() - start))
+        rates["processor"].append(last / (processor() - before))
+    return {what: max(some) for what, some in rates.items()}
+
+
+def processor(client: Client | None = None) -> float:
+    """Seconds of processor time of this process, of those that it has waited for, and of scheduler
+    and workers, if there are such.
+    """
+    both = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    own = sum(used.ru_utime + used.ru_stime for used in both)
+    if not client:
+        return own
+    return own + client.run_on_scheduler(processor) + sum(client.run(processor).values())
 
 
 def memory(children: int) -> float:
@@ -423,46 +445,75 @@ def memory(children: int) -> float:
 def sweeping(folder: Path, points: int) -> dict[str, dict[str, float]]:
     """The rates of all ways, and a sweep by processes that is killed and continued."""
     folder.mkdir()
-    rows = {}
+    rounds: list[dict[str, dict[str, float]]] = []
 
-    def start(name: str, *more: Any) -> subprocess.Popen:
+    def start(name: str, how: str, *more: Any) -> subprocess.Popen:
         code = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import cluster"
-        call = f"cluster.swept({points}, {name!r}, {name!r}, *{more!r})"
+        call = f"cluster.swept({points}, {name!r}, {how!r}, *{more!r})"
         return subprocess.Popen(
             [sys.executable, "-c", f"{code}; {call}"], cwd=folder, stdout=subprocess.PIPE, text=True
         )
 
-    for how in ("bare loop", "two processes"):
-        rows[how] = json.loads(start(how).communicate()[0])
-        click.echo(f"cluster: {how}: {rows[how]}", err=True)
-    site = Site(folder)
-    try:
-        site.two()
-        how = "Dask, two workers"
-        rows[how] = json.loads(start(how, site.port, str(folder)).communicate()[0])
-        there = [psutil.Process(site.processes[name].pid) for name in ("one", "two", "scheduler")]
-        rows[how]["memory"] += sum(p.memory_info().rss for p in there) / 2**20
-        click.echo(f"cluster: {how}: {rows[how]}", err=True)
-    finally:
-        site.end()
-    whole = parts(folder / "two processes")
-    killed = start("killed")
-    until(lambda: len(parts(folder / "killed")) >= max(1, len(whole) // 3))
+    def told(*processes: subprocess.Popen) -> dict[str, float]:
+        """What processes print: the rates are the sum of theirs, or the mean by processor time."""
+        found = [json.loads(process.communicate()[0]) for process in processes]
+        rates = {what: sum(one[what] for one in found) for what in found[0]}
+        return rates | {"processor": rates["processor"] / len(found)}
+
+    for i in range(ROUNDS):
+        rounds.append({})
+        for how in WAYS:
+            name, count = f"{how}-{i}", 2 if "at once" in how else 1
+            if "Dask" not in how:
+                rounds[-1][how] = told(*[start(name, how) for _ in range(count)])
+            else:
+                rounds[-1][how] = by_dask(folder, lambda *at, to=(name, how): told(start(*to, *at)))
+            click.echo(f"cluster: {how}: {rounds[-1][how]}", err=True)
+    rows = {how: beside(rounds, how) for how in WAYS}
+    stored = ("two processes", "Dask, two workers")
+    compared = [folder / f"{how}-{i}" for how in stored for i in range(ROUNDS)]
+    many = 0, "", points // 100  # so that a third is there long before the last
+    killed = start("killed", "two processes", *many)
+    until(lambda: len(parts(folder / "killed")) >= 33)
     killed.kill()
     killed.communicate()
     before = written(folder / "killed")
-    json.loads(start("killed").communicate()[0])
+    told(start("killed", "two processes", *many))
     after = written(folder / "killed")
     assert before.items() <= after.items() and len(before) < len(after)
-    columns = [value_of(folder / name) for name in ("two processes", "killed", "Dask, two workers")]
-    assert all(np.array_equal(columns[0], other) for other in columns[1:])
+    found = value_of(compared[0])
+    for other in [*compared[1:], folder / "killed"]:
+        assert np.array_equal(found, value_of(other))
     for i in np.random.default_rng(1).integers(points, size=20):  # by the package's own method
         D = Points.of(grid(points)).part(int(i), int(i) + 1)
         stations = [networks.queue(float(d[0])) for d in D.values()]
-        assert abs(networks.solve(stations, N, Z).X / columns[0][i] - 1) < 1e-9
+        assert abs(networks.solve(stations, N, Z).X / found[i] - 1) < 1e-9
     rows["killed"] = {"kept": len(before), "chunks": len(after)}
-    rows["stored"] = {"bytes": sum(path.stat().st_size for path in whole) / points}
+    rows["stored"] = {"bytes": sum(path.stat().st_size for path in parts(compared[0])) / points}
     return rows
+
+
+def by_dask(folder: Path, run: Callable[..., dict[str, float]]) -> dict[str, float]:
+    """The rates with a scheduler and two workers, and the memory of all."""
+    site = Site(folder)
+    try:
+        site.two()
+        found = run(site.port, str(folder))
+        there = [psutil.Process(site.processes[name].pid) for name in ("one", "two", "scheduler")]
+        found["memory"] += sum(p.memory_info().rss for p in there) / 2**20
+    finally:
+        site.end()
+    return found
+
+
+def beside(rounds: list[dict[str, dict[str, float]]], how: str) -> dict[str, float]:
+    """Medians of the figures of a way, and of what it reaches of the bare loops of its round."""
+    found = {what: median(one[how][what] for one in rounds) for what in rounds[0][how]}
+    for other in ("bare loop", "two bare loops at once"):
+        for what, cores in (("rate", WAYS[how] / WAYS[other]), ("processor", 1.0)):
+            shares = [one[how][what] / one[other][what] / cores for one in rounds]
+            found[f"{what}, {other}"] = median(shares)
+    return found
 
 
 def parts(folder: Path) -> list[Path]:
@@ -505,18 +556,30 @@ def sweep_lines(rates: dict[str, dict[str, float]], points: int) -> list[str]:
         "",
         f"{points:,} closed networks with {STATIONS} stations and {N} customers. The bare loop "
         "calls the model with arrays on one core and stores nothing; its best size of arrays "
-        "counts. The others store Parquet files. The memory is that of all processes.",
+        "counts. Two bare loops at once tell what two cores give that share memory, cache and "
+        "clock. The others store Parquet files. Each way ran in a process of its own, all in turn, "
+        f"{ROUNDS} times: the figures are medians, and shares are of the bare loops of the same "
+        "round. Wall time is a core's; processor time is that of all processes, of scheduler and "
+        "caller too. So is the memory.",
         "",
-        "| how | points a second | of the bare loop, a core (goal: 0.9) | memory [MiB] |",
-        "|---|---|---|---|",
+        "| how | points a second | of the bare loop, a core (goal: 0.9) "
+        "| of two bare loops at once, a core | of the bare loop, processor time "
+        "| of two bare loops, processor time | memory [MiB] |",
+        "|---|---|---|---|---|---|---|",
     ]
-    for how, cores in (("bare loop", 1), ("two processes", 2), ("Dask, two workers", 2)):
-        rate, used = rates[how]["rate"], rates[how]["memory"]
-        share = rate / cores / rates["bare loop"]["rate"]
-        lines.append(f"| {how} | {rate:,.0f} | {share:.2f} | {used:.0f} |")
+    for how in WAYS:
+        shares = [
+            f"{rates[how][f'{what}, {other}']:.2f}"
+            for what in ("rate", "processor")
+            for other in ("bare loop", "two bare loops at once")
+        ]
+        lines.append(
+            f"| {how} | {rates[how]['rate']:,.0f} | {' | '.join(shares)} "
+            f"| {rates[how]['memory']:.0f} |"
+        )
     kept, chunks = rates["killed"]["kept"], rates["killed"]["chunks"]
     killed = f"After kill -9 with {kept} of {chunks} chunks written, the same call kept these and "
-    killed += "made the others; all values of the three ways were the same to the last bit. "
+    killed += "made the others; all values of all sweeps were the same to the last bit. "
     killed += "Twenty of them agree with `networks.solve` to 9 digits."
     return [*lines, "", killed, ""]
 
