@@ -72,11 +72,11 @@ class Picture:
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> tuple[dict, dict]:
         # Pages show the SVG; JupyterLab shows it only in notebooks that it trusts.
-        data = {
-            "image/svg+xml": self.image("svg").decode(),
-            "image/png": b64encode(self.png()).decode(),
-            "text/plain": self.alt,
-        }
+        svg, layout = self.image("svg").decode(), self.figure.get_layout_engine()
+        self.figure.set_layout_engine(None)  # the PNG has that of the SVG, which takes its time
+        png = b64encode(self.png()).decode()
+        self.figure.set_layout_engine(layout)
+        data = {"image/svg+xml": svg, "image/png": png, "text/plain": self.alt}
         told = {"alt": self.alt, "width": self._width}
         return data, {"image/svg+xml": told, "image/png": told}
 
