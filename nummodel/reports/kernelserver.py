@@ -22,7 +22,7 @@ import nummodel
 # Neither pyplot nor its inline backend: they look for a kernel when they are imported.
 LIBRARIES = """
     ipywidgets matplotlib.backends.backend_agg matplotlib.figure numpy pandas scipy.optimize
-    scipy.signal scipy.special sympy
+    scipy.signal scipy.special sympy sympy.physics.units
 """
 
 # Of Linux' prctl: the signal to have when the parent dies, and to be the parent of orphans.
