@@ -7,7 +7,7 @@ and records stands below it as one table.
 import re
 from base64 import b64encode
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, lru_cache
 from html import escape
 from typing import Any
 
@@ -24,6 +24,8 @@ BEFORE_UNIT = re.compile(r"(?<=\d) (?=%|(?:[mµn]?s|[KMG]B)\b)")
 BETWEEN = re.compile(r"(?<=\w\w[.?!]|.[\d)%][.?!])\s+")
 #: A heading of a page's body, and what it says.
 HEADING = re.compile(r'<h([23]) id="([^"]*)">(.*?)<a class="anchor-link".*?</h\1>', re.DOTALL)
+#: Texts, formulas and cells of code whose HTML is kept: runs of one notebook have these in common.
+KEPT = 4096
 #: Folds the code of each cell.
 FOLDED = """{% extends "basic/index.html.j2" %}
 {% block input_group %}
@@ -88,6 +90,7 @@ def split(text: str, n: int) -> tuple[str, str]:
     return text[:end], text[start:]
 
 
+@lru_cache(KEPT)
 def mathml(latex: str, display: str = "inline") -> str:
     """A formula as MathML, which browsers draw themselves; what cannot be read stays LaTeX."""
     from latex2mathml.converter import convert
@@ -99,6 +102,7 @@ def mathml(latex: str, display: str = "inline") -> str:
     return f'<div class="formula">{formula}</div>' if display == "block" else formula
 
 
+@lru_cache(KEPT)
 def prose(markdown: str, page: str = "") -> str:
     """Markdown as HTML, with its formulas as MathML. Links to records lead to those of `page`."""
     from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
@@ -132,7 +136,6 @@ def _exporter():
     """Makes bodies of pages. Its templates take longer to be compiled than to be filled."""
     from jinja2 import pass_context
     from nbconvert import HTMLExporter, TemplateExporter
-    from nbconvert.filters import Highlight2HTML
 
     class Exporter(HTMLExporter):
         @pass_context
@@ -146,10 +149,22 @@ def _exporter():
     # What it would clean are its own highlighted sources.
     filters = {
         "clean_html": lambda html: html,
-        "highlight_code": Highlight2HTML(pygments_lexer="ipython3"),
+        "highlight_code": lambda source, metadata: _code(source, metadata.get("magics_language")),
     }
     quiet = {"exclude_input_prompt": True, "exclude_output_prompt": True}
-    return Exporter(template_name="basic", raw_template=FOLDED, filters=filters, **quiet)
+    # Not all that there are, each of which validates the notebook, and most of which do no more.
+    needed = ["nbconvert.preprocessors.HighlightMagicsPreprocessor"]
+    more = quiet | {"default_preprocessors": needed}
+    return Exporter(template_name="basic", raw_template=FOLDED, filters=filters, **more)
+
+
+@lru_cache(KEPT)
+def _code(source: str, language: str | None) -> str:
+    """A cell of Python, or of the `language` that its first line names, with its colours."""
+    from nbconvert.filters import Highlight2HTML
+
+    metadata = {"magics_language": language} if language else {}
+    return Highlight2HTML(pygments_lexer="ipython3")(source, metadata=metadata)
 
 
 def _with_tables(outcome: Outcome) -> Iterator[Any]:
