@@ -9,7 +9,6 @@ to benchmarks/LIMITS.md. `--example` writes data/simulated-shop.csv instead.
 import csv
 import heapq
 from collections import deque
-from concurrent.futures import ProcessPoolExecutor
 from datetime import date
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -19,11 +18,11 @@ import forecast
 import numpy as np
 import pandas as pd
 import systems as made
-from tqdm import tqdm
 
 from nummodel.answers import full, limits
 from nummodel.answers._limit_answer import WORTH
 from nummodel.fits._trend import SPREAD, Trend
+from nummodel.sweeps import sweep
 
 HOME = Path(__file__).parent
 #: The load at which servers are judged, and the cuts from which.
@@ -184,15 +183,16 @@ def read(table: pd.DataFrame, processors: int) -> limits.Limits:
         return limits.read(file.name)
 
 
-def changed(seed: int) -> list[dict]:
+def changed(seed: np.ndarray) -> pd.DataFrame:
     """The gains of each change of a made system, measured as a table, and the true ones: a row for
     each change and load. Of a system that the measurements do not tell, one row without gains.
     """
-    laws, truth, measured = made.drawn(seed)
+    number = int(seed[0])
+    laws, truth, measured = made.drawn(number)
     table = pd.DataFrame({n: measured[n] for n in ("N", "X", "R", "U_cpu")})
     found = read(table, laws["X"].system.servers["cpu"])
     if found.unmet:
-        return [{"seed": seed, "told": False}]
+        return pd.DataFrame([{"seed": number, "told": False}])
     servers = laws["X"].system.servers
     longest = max(servers, key=lambda n: truth[f"D_{n}"] / servers[n])
     rows = []
@@ -201,7 +201,7 @@ def changed(seed: int) -> list[dict]:
         true = float(found.more(truth, name, change, gain.N))
         rows.append(
             {
-                "seed": seed,
+                "seed": number,
                 "told": True,
                 "change": f"{gain.station}: {change}",
                 "load": "twice the last" if gain.N > measured["N"].max() else "the last",
@@ -212,7 +212,7 @@ def changed(seed: int) -> list[dict]:
                 "right": found.stations[0] == longest,
             }
         )
-    return rows
+    return pd.DataFrame(rows)
 
 
 def systems(rows: pd.DataFrame) -> list[str]:
@@ -241,9 +241,10 @@ def main(draws: int, seed: int, jobs: int, only_example: bool, output: str) -> N
     """Judge the curves of servers, and draw systems."""
     if only_example:
         return example(seed)
-    with ProcessPoolExecutor(jobs) as pool:
-        found = list(tqdm(pool.map(changed, range(seed, seed + draws)), total=draws))
-    rows = pd.DataFrame([row for some in found for row in some])
+    # Kept until `make clean`, so that a study that was stopped goes on.
+    folder = HOME / ".sweeps" / f"limits-{seed}-{draws}"
+    found = sweep(changed, {"seed": range(seed, seed + draws)}, folder, jobs, chunk=1)
+    rows = found.to_table().to_pandas()
     once = rows.groupby("seed").first()
     told, sure = once[once.told], once[once.limit.fillna(False).astype(bool)]
     lines = [

@@ -7,7 +7,6 @@ its number of processors, and finds the demands and the think time. Run by `make
 figures go to benchmarks/SYSTEMS.md.
 """
 
-from concurrent.futures import ProcessPoolExecutor
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -15,13 +14,13 @@ from typing import Any
 import click
 import numpy as np
 import pandas as pd
-from tqdm import tqdm
 
 from nummodel.fits import Fit, fit, joint
 from nummodel.fits import laws as of_table
 from nummodel.models import systems
 from nummodel.models.scaling import LAWS
 from nummodel.records import data
+from nummodel.sweeps import sweep
 
 #: What was measured besides N.
 MEASURED = (("X",), ("X", "R"), ("X", "U_cpu"), ("X", "R", "U_cpu"))
@@ -63,15 +62,15 @@ def chosen_for(measured: dict) -> Fit | None:
     return fits.get(of_table.choose(fits)[0] or "")
 
 
-def claims_peak(seed: int) -> bool:
+def claims_peak(seed: np.ndarray) -> np.ndarray:
     """Whether the law that `nummodel fit` chooses for a system has a peak."""
-    chosen = chosen_for(drawn(seed)[2])
-    return bool(chosen and chosen.peak())
+    chosen = chosen_for(drawn(seed[0])[2])
+    return np.array([bool(chosen and chosen.peak())])
 
 
-def one(seed: int) -> list[dict]:
+def one(seed: np.ndarray) -> pd.DataFrame:
     """The forecasts of every law for one system: a row for each law and distance."""
-    laws, truth, measured = drawn(seed)
+    laws, truth, measured = drawn(seed[0])
     at = [d * measured["N"][-1] for d in DISTANCES]
     true = laws["X"].unchecked(N=np.array(at), **truth)
     rows = []
@@ -100,7 +99,7 @@ def one(seed: int) -> list[dict]:
         judged("the law chosen by `nummodel fit`, X", chosen.curve(at), chosen.peak() is not None)
     usl = fit(LAWS["usl"], {"N": measured["N"], "X": measured["X"]}, "log")
     judged("USL, X", usl.curve(at), usl.peak() is not None)
-    return rows
+    return pd.DataFrame(rows)
 
 
 def published() -> list[str]:
@@ -153,22 +152,24 @@ def table(rows: pd.DataFrame) -> list[str]:
 def main(draws: int, forecasts: int, seed: int, jobs: int, output: str) -> None:
     """Draw systems, fit and forecast them."""
     seeds = range(seed, seed + draws)
-    with ProcessPoolExecutor(jobs) as pool:
-        peaks = sum(tqdm(pool.map(claims_peak, seeds), total=draws))
-        some = pool.map(one, seeds[:forecasts])
-        rows = [row for rows in tqdm(some, total=min(draws, forecasts)) for row in rows]
+    # Kept until `make clean`, so that a study that was stopped goes on.
+    folder = Path(__file__).parent / ".sweeps" / f"systems-{seed}-{draws}-{forecasts}"
+    some = {"seed": seeds}, {"seed": seeds[:forecasts]}
+    peaks = sweep(claims_peak, some[0], folder / "peaks", jobs, chunk=1)
+    rows = sweep(one, some[1], folder / "forecasts", jobs, chunk=1)
+    claimed = sum(peaks.to_table()["value"].to_pylist())
     lines = [
         "# Forecasts of closed systems",
         "",
         f"`make systems` drew {draws} systems at random on {date.today()} (seed {seed}). None of "
         "these systems has a peak. The law that `nummodel fit` chooses from loads and throughputs "
-        f"claims one for {peaks} of the {draws}, {100 * peaks / draws:.1f} %.",
+        f"claims one for {claimed} of the {draws}, {100 * claimed / draws:.1f} %.",
         "",
         f"Forecasts of the first {min(draws, forecasts)} of these systems: errors are those of X, "
         "in percent of the truth; intervals are those of the curve at 95 %. The closed systems "
         "know how many processors they have; `nummodel fit` knows N and X only.",
         "",
-        *table(pd.DataFrame(rows)),
+        *table(rows.to_table().to_pandas()),
         "",
         "## Published tables",
         "",
