@@ -6,7 +6,6 @@ Measurements are simulated and fitted as in `coverage.py`: all sets of a cell in
 """
 
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from datetime import date
 from functools import partial
@@ -17,12 +16,12 @@ import numpy as np
 from coverage import GRIDS, covered, estimated
 from scipy.linalg import cholesky, null_space, solve
 from scipy.special import logsumexp, xlogy
-from tqdm import tqdm
 
 from nummodel.fits import Fit, _adequacy, choose, fit
 from nummodel.fits._fit import _restricted
 from nummodel.models import networks
 from nummodel.models.scaling import LAWS
+from nummodel.sweeps import sweep
 
 OUTPUT = Path(__file__).parent / "ADEQUACY.md"
 AMDAHL, USL = ("amdahl", {"sigma": 0.05}), ("usl", {"sigma": 0.05, "kappa": 0.0005})
@@ -279,6 +278,11 @@ def studies(sets: int) -> Iterator[tuple[str, str, tuple[str, ...], partial, lis
     )
 
 
+def line(cell: np.ndarray, study: partial, cells: list[tuple]) -> dict[str, np.ndarray]:
+    """The row of one cell, for `sweep`."""
+    return {"row": np.array([study(cells[cell[0]])])}
+
+
 @click.command()
 @click.option("--seed", default=2026, show_default=True)
 @click.option("--sets", default=10_000, show_default=True)
@@ -287,23 +291,26 @@ def studies(sets: int) -> Iterator[tuple[str, str, tuple[str, ...], partial, lis
 def main(seed: int, sets: int, jobs: int, output: Path) -> None:
     """Write how often what is wrong is noticed."""
     lines = ["# What tests of a fit notice", "", f"Simulated on {date.today()} with seed {seed}."]
-    with ProcessPoolExecutor(jobs) as pool:
-        for title, what, columns, study, cells in studies(sets):
-            numbered = [(seed + i, *cell) for i, cell in enumerate(cells)]
-            rows = list(tqdm(pool.map(study, numbered), total=len(cells), desc=title))
-            lines += [
-                "",
-                f"## {title}",
-                "",
-                what,
-                "",
-                _row(*columns),
-                _row(*["---"] * len(columns)),
-            ]
-            lines += rows
-            if study.func is noticed:
-                lines += ["", pooled(rows)]
-            output.write_text("\n".join(lines) + "\n")
+    for title, what, columns, study, cells in studies(sets):
+        numbered = [(seed + i, *cell) for i, cell in enumerate(cells)]
+        # Kept until `make clean`, so that a study that was stopped goes on.
+        folder = Path(__file__).parent / ".sweeps" / f"{study.func.__name__}-{seed}-{sets}"
+        model = partial(line, study=study, cells=numbered)
+        found = sweep(model, {"cell": range(len(cells))}, folder, jobs, chunk=1)
+        rows = found.to_table()["row"].to_pylist()
+        lines += [
+            "",
+            f"## {title}",
+            "",
+            what,
+            "",
+            _row(*columns),
+            _row(*["---"] * len(columns)),
+        ]
+        lines += rows
+        if study.func is noticed:
+            lines += ["", pooled(rows)]
+        output.write_text("\n".join(lines) + "\n")
 
 
 if __name__ == "__main__":

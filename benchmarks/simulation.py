@@ -9,7 +9,6 @@ data/allen-cunneen.csv.
 """
 
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
 from datetime import date
 from functools import partial
 from itertools import product
@@ -19,9 +18,9 @@ from typing import NamedTuple
 import click
 import numpy as np
 from scipy.special import ndtri
-from tqdm import tqdm
 
 from nummodel.models import queueing as q
+from nummodel.sweeps import sweep
 
 RUNS, BLOCK = 1000, 500
 HEADER = "c,rho_pct,cv2_a,cv2,simulated,half_width_pct,approximation,error_pct"
@@ -142,11 +141,14 @@ def general(c: int, rho: float, cv2_a: float, cv2: float) -> dict:
     return {"station": station, "figure": "wait", "warm_up": warm_up}
 
 
-def run(z: float, seed: int, job: tuple[int, str, object]) -> tuple[float, float]:
-    """The estimate of one case, which is named: distributions do not travel to other processes."""
-    number, kind, case = job
-    at = exact_cases()[case][0] if kind == "exact" else general(*case)  # type: ignore
-    return estimate(**at, z=z, seed=[seed, number])
+def run(case: np.ndarray, z: float, seed: int) -> dict[str, np.ndarray]:
+    """The estimate of one case, of all that there are, exact ones first, and its half-width."""
+    number = int(case[0])
+    exact = [at for at, _ in exact_cases().values()]
+    others = general_cases()
+    at = exact[number] if number < len(exact) else general(*others[number - len(exact)])
+    value, error = estimate(**at, z=z, seed=[seed, number])
+    return {"value": np.array([value]), "error": np.array([error])}
 
 
 @click.command()
@@ -156,17 +158,19 @@ def run(z: float, seed: int, job: tuple[int, str, object]) -> tuple[float, float
 def main(seed: int, jobs: int, output: Path) -> None:
     """Simulate all cases."""
     exact, others = exact_cases(), general_cases()
-    work = [("exact", name) for name in exact] + [("general", at) for at in others]
-    z = ndtri(1 - 0.025 / len(work))
-    with ProcessPoolExecutor(jobs) as pool:
-        numbered = [(i, *job) for i, job in enumerate(work)]
-        found = list(tqdm(pool.map(partial(run, z, seed), numbered), total=len(work)))
+    count = len(exact) + len(others)
+    z = ndtri(1 - 0.025 / count)
+    # Kept until `make clean`, so that a study that was stopped goes on.
+    folder = Path(__file__).parent / ".sweeps" / f"simulation-{seed}"
+    model = partial(run, z=z, seed=seed)
+    table = sweep(model, {"case": range(count)}, folder, jobs, chunk=1).to_table()
+    found = list(zip(table["value"].to_pylist(), table["error"].to_pylist(), strict=True))
     lines = [
         "# Formulas of stations, and simulations of them",
         "",
         f"Simulated on {date.today()} with seed {seed}.",
         "",
-        f"The study has {len(work)} figures. With a probability of 95 % all intervals hold "
+        f"The study has {count} figures. With a probability of 95 % all intervals hold "
         f"together (z = {z:.2f}). The widest half-width is "
         f"{100 * max(error for _, error in found):.2f} %. "
         "The last column says whether the formula lies within the half-width.",
