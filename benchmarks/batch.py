@@ -76,7 +76,9 @@ def report(planned: list[runs.Run], folder: Path) -> tuple[float, float]:
 
 
 def processor() -> float:
-    """Seconds of processor time of this process and of all that it, or they, have waited for."""
+    """Seconds of processor time of this process and of all that it, or they, have waited for. That
+    may lack the last kernels of the runs, whose server is killed with them: as many as JOBS.
+    """
     both = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return sum(used.ru_utime + used.ru_stime for used in both)
 

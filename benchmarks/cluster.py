@@ -559,8 +559,8 @@ def sweep_lines(rates: dict[str, dict[str, float]], points: int) -> list[str]:
         "counts. Two bare loops at once tell what two cores give that share memory, cache and "
         "clock. The others store Parquet files. Each way ran in a process of its own, all in turn, "
         f"{ROUNDS} times: the figures are medians, and shares are of the bare loops of the same "
-        "round. Wall time is a core's; processor time is that of all processes, of scheduler and "
-        "caller too. So is the memory.",
+        "round. The first two shares are those of a core by wall time. Processor time and memory "
+        "are those of all processes, scheduler and caller included.",
         "",
         "| how | points a second | of the bare loop, a core (goal: 0.9) "
         "| of two bare loops at once, a core | of the bare loop, processor time "
