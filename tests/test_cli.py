@@ -636,7 +636,7 @@ def test_the_answer_comes_first(tmp_path):
     low, X, high = (show(row[name]) for name in ("low", "X", "high"))
     assert (
         f"twice the last load, N = 64, X may be as low as {low} or as high as {high} (95 % "
-        f"interval), with {X} in the middle: a plan that must hold" in answer
+        f"interval), with {X} in the middle: plan for the low end" in answer
     )
     low, X, high = (f"{100 * abs(row[name] / 58.7 - 1):.2g} %" for name in ("low", "X", "high"))
     assert f"the 58.7 at the last load, the low end is {low} less, the middle {X} less" in answer

@@ -24,9 +24,12 @@ NO_END = 3.0
 ONCE = 2.05
 #: Laws that were held against forecasts, with each source of curves left out, and what came of it.
 CONTEST = ("amdahl", "usl", "closed")
-OTHER_LAWS = "on 125 curves of other systems such laws were farther off in the median"
+OTHER_LAWS = (
+    "on 125 curves of other systems, forecasts by such laws were farther off than this one in the "
+    "median"
+)
 #: What is said of the interval of a forecast that follows a law.
-FOLLOWED = "The interval is as wide as that of forecasts that followed no law"
+FOLLOWED = "That makes the interval no narrower: it is as wide as without the system"
 #: If the interval reaches below the last throughput by this share or more, it is told why.
 LOW = 0.25
 
@@ -102,11 +105,12 @@ class Ahead:
         trend = seen.trend
         then, *others = self.rows([2 * self.last, *(N for N in at if N > self.last)])
         low, middle, high = (_more(end / trend.X - 1) for end in (then.low, then.X, then.high))
+        likely = seen.throughputs(np.array([then.N]), np.array([0.1, 0.9]))[0].tolist()
         said = [
             f"At twice the last load, {x} = {show(then.N)}, {y} may be as low as {show(then.low)} "
             f"or as high as {show(then.high)} ({self._percent} interval), with {show(then.X)} in "
-            "the middle: a plan that must hold reckons with the low end, or waits for a "
-            "measurement at that load",
+            "the middle: plan for the low end, or measure at that load first",
+            f"With a probability of 80 %, {y} lies between {show(likely[0])} and {show(likely[1])}",
             f"Beside the {show(trend.X)} at the last load, the low end is {low}, the middle "
             f"{middle}, and the high end {high}",
         ]
@@ -114,8 +118,9 @@ class Ahead:
             said.append(FELL)
         if not np.isnan(then.R):
             said.append(
-                f"The mean response time may be as long as {show(then.R_high)} or as short as "
-                f"{show(then.R_low)}, with {show(then.R)} in the middle"
+                f"The mean response time, in the unit of time of {y}, may be as long as "
+                f"{show(then.R_high)} or as short as {show(then.R_low)}, with {show(then.R)} in "
+                "the middle"
             )
         for row in others:
             if row.N != then.N:
@@ -124,7 +129,10 @@ class Ahead:
         said += self._hangs_on(trend, then)
         if max(trend.X, self.columns["X"].max()) < trend.room < trend.each * then.N:
             room = show(trend.room)
-            said.append(f"If a transaction needs as much as now, processors allow about {room}")
+            said.append(
+                f"If a transaction goes on needing as much processor time as now, all processors "
+                f"together allow {y} = {room}, or a little more, as utilisations have errors"
+            )
         if not self.told_cpu:
             said.append(
                 "The table does not say how busy the processors were: with a column U_cpu, the "
@@ -138,9 +146,7 @@ class Ahead:
         system = seen.followed if seen else None
         if system:
             alone = Outlook(trend).throughputs(np.array([then.N]), np.array([0.5]))
-            said[-1] = (
-                f"If the last points went on so, the middle would be {show(float(alone[0, 0]))}"
-            )
+            said[-1] = f"By the last points alone, the middle would be {show(float(alone[0, 0]))}"
             said.append(
                 "The middle follows a closed system instead, as the numbers of servers are known "
                 f"and no test rejects it: it says {show(float(system.at([then.N])[0]))}"

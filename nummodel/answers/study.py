@@ -89,9 +89,9 @@ class Study:
         return max(tests, key=lambda test: test.p, default=None)
 
     def answer(self) -> str:
-        """A paragraph each of the law, the forecast and the target: where throughput stops growing,
-        what speaks against that, and which load to measure next; what the next doubling brings; and
-        where the target is met.
+        """A paragraph each of the law, the forecast, the target, and the law's worth: where
+        throughput stops growing; what the next doubling brings; where the target is met; and what
+        speaks against the law, and which load to measure next.
         """
         N, X, _, x, y, *_ = self.used
         ahead = [self.ahead.answer(self.at)]
@@ -101,10 +101,11 @@ class Study:
             found = [answer(self.fit, x, y, self.level)]
             if self.limit:
                 found.append(f"What limits it is {self.limit['what']}: {self.limit['why']}.")
-            starts = ["But", *["Also,"] * len(self.cautions)]
+            starts = ["Of the fitted law:", *["Also,"] * len(self.cautions)]
             against = [f"{a} {b}." for a, b in zip(starts, self.cautions, strict=False)]
-            against.append(advice(self.fit, x, self.level))
-            return "\n".join([" ".join(found + against).strip(), *ahead])
+            if not self._refuted:
+                against.append(advice(self.fit, x, self.level))
+            return "\n".join([" ".join(found), *ahead, " ".join(against)]).strip()
         why = f"No law is chosen: {self.choice[1]}"
         if " rejected: " in why and "too few points to compare" not in why:
             why = "No law fits these points: all laws are rejected, for the reasons below"
@@ -126,6 +127,12 @@ class Study:
                 "which levels off, was not fitted: if this fall may be chance, --law closed fits it"
             )
         return [*found, *self._too_high()]
+
+    @property
+    def _refuted(self) -> bool:
+        """Whether the law's curve at twice the last load lies outside the forecast's interval."""
+        then = self.ahead.rows([2 * self.ahead.last])[0]
+        return then.law < then.low or then.law > then.high
 
     @property
     def _fall_decides(self) -> bool:
@@ -151,8 +158,8 @@ class Study:
             if then > most * (1 + FULLER) and most >= X.max():
                 sentences.append(
                     f"{name} is {show(U, '%')} at {x} = {show(N.max())}: as long as each "
-                    f"transaction needs as much of it, {y} cannot exceed {show(most)}, which the "
-                    "curve does at twice the last load"
+                    f"transaction needs as much of it, {y} cannot exceed {show(most)}, but the "
+                    "fitted law exceeds this at twice the last load"
                 )
         return sentences
 

@@ -29,8 +29,9 @@ CHECKED = (
 )
 #: Why intervals reach far down: what fell is X at a load from the third on.
 FELL = (
-    "The interval reaches so far down because on 13 of 161 curves throughput fell to less than "
-    "half within one doubling of the load; of the 118 curves that had been flat before, 8 fell so"
+    "The low end is so low because throughput may collapse: on 13 of 161 curves throughput fell to "
+    "less than half within one doubling of the load; of the 118 curves that had been flat before, "
+    "8 fell so"
 )
 #: The largest load that is searched for, as a multiple of the last one. Of the later loads that
 #: calibrated the intervals, 99 % are nearer than 20 times the last one.

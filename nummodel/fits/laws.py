@@ -168,7 +168,7 @@ def _too_few_points(chosen: str, fits: Mapping[str, Fit]) -> list[str]:
                 expected = f"{compare.enough(fits[large])} points, and there are {n}"
                 sentences.append(
                     f"{large} fits significantly better than {small} (p = {p:.2g}), "
-                    f"and was not compared because that takes {expected}"
+                    f"but cannot be chosen, as a comparison takes {expected}"
                 )
     return sentences
 
