@@ -71,7 +71,9 @@ def read(
             continue
         lines = [line for line, cell in cells[name].items() if cell.strip().lower() in EMPTY]
         few = 2 * len(lines) < len(whole)
-        rows = f"row{'s' * (len(lines) > 1)} {', '.join(map(str, lines))}"
+        numbered = isinstance(next(iter(cells[name])), int)
+        rows = f"{'row' if numbered else 'run'}{'s' * (len(lines) > 1)} "
+        rows += ", ".join(map(str, lines))
         try:
             if meant in found:
                 raise InputError(f"another column is {meant} already")
@@ -84,7 +86,8 @@ def read(
             continue
         if lines:
             whole &= np.isfinite(found[meant])
-            warnings.append(f"{rows} of the file: left out, as {name} is empty there")
+            of_file = " of the file" * numbered
+            warnings.append(f"{rows}{of_file}: left out, as {name} is empty there")
     if unknown:
         how = "call a mean response time R_ms or R_s, and a utilisation in percent U_disk_pct"
         warnings.append(f"not used: {', '.join(unknown)}; {how}")

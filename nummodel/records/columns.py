@@ -1,5 +1,6 @@
 """Two columns of a table, a load and a throughput, which are known by what their names say."""
 
+import re
 import shlex
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
@@ -11,13 +12,18 @@ import numpy as np
 
 from nummodel.arguments import WEIGHTS
 from nummodel.errors import InputError
+from nummodel.nomenclature import show
 from nummodel.records import _others, data, folder, readers
 from nummodel.records._names import MEANS, PARTIAL, ROLES, SPREAD, TIMES, bare, kind, words
 from nummodel.records.readers import table
 from nummodel.records.readers.table import Cells, is_number
 
-#: Columns of what tools print that a fit takes. A disk that is always busy may do more at once.
+#: Columns of what tools print that a fit takes, beside utilisations of devices.
 TAKEN = ("N", "X", "R", "U_cpu", "c_cpu", "series")
+#: Devices that pass their requests on to others, and so are busy when these are.
+VOLUME = re.compile(r"U_(dm-|md|loop|drbd|bcache)\d")
+#: A device that is never in use for this share of the time is left out.
+IDLE = 0.01
 #: Kinds of columns that may be the load or the throughput if the other one is known.
 UNCLEAR = ("", "resource", "count")
 
@@ -65,7 +71,7 @@ def read(
     close = get_close_matches(str(path), data.tables(), 1, 0.7)
     if close and not path.exists():
         raise InputError(f"{path}: no such file and no such table, did you mean {close[0]}?")
-    cells = _cells(path)
+    cells, left_out = _cells(path)
     if weights not in WEIGHTS and weights not in cells:
         expected = f"{', '.join(WEIGHTS)}, or a column of: {_listed(cells)}"
         raise InputError(f"{path}: weights {weights!r}, expected {expected}")
@@ -80,7 +86,7 @@ def read(
     X = _numbers(cells, result, path, "" if y or kind(result) == "throughput" else "y")
     own = weights if weights in WEIGHTS else table.numbers(cells, weights, path, positive=True)
     guessed = [(load, "load", "x")] * (x is None) + [(result, "throughput", "y")] * (y is None)
-    warnings = _odd(guessed, result, weights)
+    warnings = [*left_out, *_odd(guessed, result, weights)]
     warnings += _pooled(cells, {load, result, weights}, N, path)
     used = {load, result, weights}
     run = next((_runs(cells[c]) for c in cells if kind(c) == "run" and c not in used), None)
@@ -91,20 +97,33 @@ def read(
     return points if whole.all() else points.where(whole)
 
 
-def _cells(path: Path) -> Cells:
-    """The cells of a table. Of what tools print, those that a fit can use."""
+def _cells(path: Path) -> tuple[Cells, list[str]]:
+    """The cells of a table, by line or by the name of the run. Of what tools print, those that a
+    fit can use, each device as one server, and what of a folder is left out.
+    """
     if path.is_dir():
         reader, reading = "folder", folder.read(path)
     elif str(path) == "-" or not path.is_file() or not _is_output(path):
-        return table.read(path)
+        return table.read(path), []
     else:
         reader, reading = readers.read(path)
-    found = reading.table
+    found, notes = reading.table, [s for s in reading.left_out if ": left out: " in s]
+    lines: Iterable[int | str] = range(1, len(found) + 1)
     if reader != "excel":
-        found = found[[n for n in found if n in TAKEN]]
-    if "N" not in found and reader != "excel":
-        raise InputError(f"{path}: the output of {reader}, which has no N and X to be fitted")
-    return Cells({n: {i: str(v) for i, v in enumerate(found[n], 1)} for n in found})
+        if "N" not in found:
+            raise InputError(f"{path}: the output of {reader}, which has no N and X to be fitted")
+        if reader == "folder" and "run" in found and found["run"].is_unique:
+            lines = found["run"]
+        devices = [n for n in found if re.match("U_(?!cpu$)", n) and not n.endswith("_se")]
+        disks = [n for n in devices if not VOLUME.match(n)] or devices
+        used = [n for n in disks if found[n].max() >= IDLE]
+        if idle := [n for n in disks if n not in used]:
+            notes.append(f"left out: {', '.join(idle)}, below {show(IDLE, '%')} at all loads")
+        if volumes := [n for n in devices if n not in disks]:
+            notes.append(f"left out: {', '.join(volumes)}, which pass requests on to other devices")
+        servers = {f"c_{_others.quantity(n)[0][2:]}": 1 for n in used}
+        found = found[[n for n in found if n in (*TAKEN, *used)]].assign(**servers)
+    return Cells({n: dict(zip(lines, map(str, found[n]), strict=True)) for n in found}), notes
 
 
 def _is_output(path: Path) -> bool:
@@ -196,7 +215,7 @@ def _odd(guessed: list[tuple[str, str, str]], result: str, weights: str) -> list
     return warnings
 
 
-def _pooled(cells: Cells, used: set[str], N: np.ndarray, path: str | Path) -> list[str]:
+def _pooled(cells: Cells, used: set[str], N: np.ndarray, path: Path) -> list[str]:
     """Warnings of several configurations in one file: columns that are neither used nor measured,
     in which several values have two different loads or more. Where the name says nothing, a column
     of numbers is a setting if all its values have that, and some loads have several of its values.
@@ -220,7 +239,7 @@ def _pooled(cells: Cells, used: set[str], N: np.ndarray, path: str | Path) -> li
             head = f"NR < {next(iter(column))}"  # comments before the header as well
             rows = shlex.quote(rf'{{sub(/\r$/, "")}} {head} || ${place} == "{literal}"')
             split = f": awk -F{shlex.quote(cells.delimiter)} {rows} {shlex.quote(str(path))}"
-            how = f"{split} | nummodel fit -" if str(path) != "-" else ""  # it has been read
+            how = f"{split} | nummodel fit -" if path.is_file() else ""  # "-" has been read
             warnings.append(
                 f"the rows have different {name} ({', '.join(values[:3])}{rest}) and are fitted "
                 f"together; if these are configurations, fit each alone{how}"

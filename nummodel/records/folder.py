@@ -96,6 +96,7 @@ def read(folder: str | Path, pattern: str = "") -> Reading:
         why = "; ".join(_once(told))
         raise InputError(f"{folder}: no run of a load generator, {expected}; {why}")
     _add_series(rows)
+    _add_processors(rows, told)
     table = pd.DataFrame(rows)
     begin = [n for n in ("N", "X", "R", "series", "run") if n in table]
     table = table[begin + [n for n in table if n not in begin]]
@@ -132,6 +133,15 @@ def _add_series(rows: list[dict[str, Any]]) -> None:
         for part, row in zip(parts, some, strict=True) if loads else ():
             part[loads[-1]] = "N"
             row["series"] = REPEAT.sub("", "".join(part))
+
+
+def _add_processors(rows: list[dict[str, Any]], told: list[tuple[str, str]]) -> None:
+    """The number of processors, which not every tool prints, from the other runs if they agree."""
+    known = {row["c_cpu"] for row in rows if "c_cpu" in row}
+    for row in rows if len(known) == 1 else ():
+        if "U_cpu" in row and "c_cpu" not in row:
+            (row["c_cpu"],) = known
+            told.append((row.get("run", f"N = {row['N']:g}"), "c_cpu is that of the other runs"))
 
 
 def _once(told: list[tuple[str, str]]) -> tuple[str, ...]:

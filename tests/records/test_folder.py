@@ -13,7 +13,9 @@ import numpy as np
 import pytest
 
 from nummodel import measure
+from nummodel.answers import limits, study
 from nummodel.errors import InputError
+from nummodel.models import networks
 from nummodel.records import _steady as steady
 from nummodel.records import columns, folder, readers
 
@@ -88,9 +90,46 @@ def test_a_folder_without_runs_is_refused(files, tmp_path):
 def test_a_folder_and_an_output_can_be_fitted():
     points = columns.read(RECORDED)
     assert points.N.tolist() == [1, 2, 4]
-    assert set(points.others) == {"R", "U_cpu", "c_cpu"}
+    assert set(points.others) == {"R", "U_cpu", "c_cpu", "U_vda", "c_vda"}
     recording = RECORDED.parent / "pgbench-15-P.txt"
     assert columns.read(recording).X.tolist() == [632.665895]
+
+
+def iostat(cpu, **devices):
+    """What iostat prints of 8 processors and devices that are in use for these shares."""
+    report = f"avg-cpu: %user %nice %system %iowait %steal %idle\n {100 * cpu:.2f} 0 0 0 0 "
+    report += f"{100 - 100 * cpu:.2f}\n\nDevice r/s w/s %util\n"
+    report += "".join(f"{n.replace('_', '-')} 1 1 {100 * U:.2f}\n" for n, U in devices.items())
+    return "Linux 6.1.0 (a) \t11/23/26 \t_x86_64_\t(8 CPU)\n\n" + f"{report}\n" * 11
+
+
+def test_a_disk_of_a_folder_reaches_the_fit_as_one_server(tmp_path):
+    """Eight processors, and a disk that is the limit at 100 /s, below a volume and beside an idle
+    drive; a run whose iostat cannot be read is told by its name.
+    """
+    loads, D_cpu, D_sda = [1, 2, 4, 8, 16, 32], 0.02, 0.01
+    stations = [networks.queue(D_cpu, servers=8), networks.queue(D_sda)]
+    for N, X in zip(loads, networks.solve(stations, loads, 0.1).X, strict=True):
+        (tmp_path / f"{N}.csv").write_text(f"N,X,R\n{N},{X:.4f},{N / X - 0.1:.6f}\n")
+        used = {"sda": X * D_sda, "dm_0": X * D_sda, "sr0": 0.0}
+        (tmp_path / f"{N}.iostat.txt").write_text(iostat(X * D_cpu / 8, **used))
+    points = columns.read(tmp_path)
+    assert {*points.others} == {"R", "U_cpu", "c_cpu", "U_sda", "c_sda"}
+    assert points.others["U_sda"] == pytest.approx(points.X * D_sda, abs=1e-4)
+    assert any("left out: U_sr0, below 1 % at" in s for s in points.warnings)
+    assert any("left out: U_dm-0, which pass" in s for s in points.warnings)
+    found = limits.read(tmp_path)
+    assert found.stations[0] == "sda"
+    assert found.full_at("sda")[0] == pytest.approx(1 / D_sda, rel=0.01)
+    fitted = study.fit_table(tmp_path)
+    assert fitted.chosen == "closed" and fitted.limit["what"] == "sda"
+    (tmp_path / "4.iostat.txt").write_text(iostat(2.0, sda=0.4))
+    (tmp_path / "4.vmstat.txt").write_text((RECORDED / "Tier32G_RW_4th.vmstat.txt").read_text())
+    told = limits.read(tmp_path).study.remarks
+    assert any(s.startswith("4.iostat.txt: left out: ") for s in told)
+    assert "run 4: left out, as U_sda is empty there" in told and not any(
+        "c_cpu" in s for s in told
+    )
 
 
 def test_names_from_files_are_harmless_in_csv():

@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Collection
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -23,8 +24,8 @@ POINTED = re.compile(r"[-+]?[1-9][0-9]{0,2}(\.[0-9]{3})+")
 LARGEST = 10_000_000
 
 
-class Cells(dict[str, dict[int, str]]):
-    """The cells of each column as text, by line number; what parts cells, and what parts digits."""
+class Cells(dict[str, dict[Any, str]]):
+    """The cells of each column as text, by line number or name; what parts cells, and what parts digits."""
 
     delimiter = ","
     decimal = "."
