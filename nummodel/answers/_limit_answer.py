@@ -52,7 +52,7 @@ def answer(found: Any) -> str:
     after = max(times, key=times.__getitem__)
     then = float(found.face.at(best.N)) * (1 + best.gain)
     if after != best.station and then * times[after] >= FULL:
-        brings += f", and not more because {_named(found, after)} would limit then"
+        brings += f", and not more because {named(found, after)} would limit then"
     return ". ".join([*said, f"What to do next: {brings}. Then measure again."])
 
 
@@ -85,21 +85,21 @@ def _unmet(found: Any) -> str:
 def _what(found: Any, first: str, hidden: bool) -> str:
     """The station that limits and the next one, or that it is open which of them does."""
     second = found.stations[1]
-    next_one = f"{_named(found, second)} {_most(found, second)}"
+    next_one = f"{named(found, second)} {_most(found, second)}"
     if not found.study.limit:
-        which = f"It is open whether {_named(found, first)} or {_named(found, second)} limits"
-        return f"{which} this system: {_named(found, first)} {_most(found, first)}, {next_one}"
+        which = f"It is open whether {named(found, first)} or {named(found, second)} limits"
+        return f"{which} this system: {named(found, first)} {_most(found, first)}, {next_one}"
     if hidden:
         what = "Something that was not measured limits this system, perhaps a lock, a pool of "
         what += f"connections or a service elsewhere: it {_most(found, first)}"
         return f"{what}, while {next_one}"
-    what = f"The limit of this system is {_named(found, first)}, which {_most(found, first)}"
+    what = f"The limit of this system is {named(found, first)}, which {_most(found, first)}"
     if not np.isfinite(found.full_at(second)[0]):
         return f"{what}; no other limit shows in the measurements"
     return f"{what}; the next limit is {next_one.replace(' allows ', ', which allows ', 1)}"
 
 
-def _named(found: Any, name: str) -> str:
+def named(found: Any, name: str) -> str:
     if name == "cpu":
         return "the processor capacity"
     return "what was not measured" if _hidden(found, name) else f"the {name}"
@@ -131,9 +131,7 @@ def _how_sure(found: Any, first: str, hidden: bool) -> str:
     if sure >= SURE and found.study.limit and not doubts:
         how = "sure"
     what = (
-        "none of the measured resources is the limit"
-        if hidden
-        else f"{_named(found, first)} limits"
+        "none of the measured resources is the limit" if hidden else f"{named(found, first)} limits"
     )
     said = f"It is {how} {'whether' if how == 'open' else 'that'} {what}, as long as the model of "
     said += f"users and resources holds, which no test rejects: in {show(sure, '%')} of its "

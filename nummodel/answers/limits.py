@@ -218,20 +218,27 @@ class Limits:
         tail = (1 - self.study.level) / 2
         return np.quantile(values, [tail, 1 - tail]).tolist()
 
-    def figures(self) -> tuple[int, float, float, float, float, float, float]:
+    def figures(self) -> tuple[int, float, float, int, float, list[float], int]:
         """What notebook 23 starts from: the last load N, Z, D_cpu and its servers, D_lock, and D of
-        the one device, if there is one, and its servers. Raises InputError where these are unknown.
+        each device and its servers; of several devices, each server counts as a device. Raises
+        InputError where these are unknown.
         """
         if self.unmet:
             raise InputError(f"these measurements do not tell demands: {self.unmet}")
-        devices = [name for name in self.stations if name not in ("cpu", "lock")]
-        if len(devices) > 1 or "cpu" not in self.stations:
+        if "cpu" not in self.stations:
             found = ", ".join(self.stations)
-            raise InputError(f"stations are {found}, expected cpu, lock and one device at most")
-        D = self.face.values
-        device = (D[f"D_{devices[0]}"], self.servers(devices[0])) if devices else (0.0, 1.0)
-        cpu = D["D_cpu"], self.servers("cpu")
-        return int(self.study.used.N.max()), D["Z"], *cpu, D["D_lock"], *device
+            raise InputError(f"stations are {found}, expected cpu among them")
+        D, devices = self.face.values, [n for n in self.stations if n not in ("cpu", "lock")]
+        devices = [n for n in devices if D[f"D_{n}"] > 0]
+        c = {n: max(round(self.servers(n)), 1) for n in ("cpu", *devices)}
+        drives, each = [D[f"D_{n}"] / c[n] for n in devices for _ in range(c[n])], 1
+        if len(devices) == 1:
+            drives, each = [sum(drives)], len(drives)
+        return int(self.study.used.N.max()), D["Z"], D["D_cpu"], c["cpu"], D["D_lock"], drives, each
+
+    def named(self, name: str) -> str:
+        """What a station is called; the lock stands for what was not measured."""
+        return _limit_answer.named(self, name)
 
     def words(self, name: str) -> tuple[str, str]:
         """What is done to a station: twice as many of its servers, and half its demand."""

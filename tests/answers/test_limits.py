@@ -269,12 +269,33 @@ def test_a_lock_that_nobody_measured_is_said_to_be_one(tmp_path):
 
 
 def test_a_plan_starts_from_what_was_measured(system, tmp_path):
-    assert system.figures() == pytest.approx((80, Z, D_CPU, C, D_LOCK, D_DISK, 1), rel=0.02)
+    *figures, drives, each = system.figures()
+    assert figures == pytest.approx((80, Z, D_CPU, C, D_LOCK), rel=0.02)
+    assert drives == pytest.approx([D_DISK], rel=0.02) and each == 1
     short = 1e-4 * networks.solve(stations(), N, Z).X  # a device that hardly anybody waits for
     several = limits.read(written(tmp_path / "a.csv", error=0.01, U_net=short))
     assert not several.unmet
-    with pytest.raises(InputError, match="one device at most"):
-        several.figures()
+    *_, drives, each = several.figures()
+    assert drives == pytest.approx([D_DISK, 1e-4], rel=0.05) and each == 1
+
+
+@pytest.mark.parametrize("disks", [0, 1, 2])
+def test_notebook_23_plans_with_any_number_of_disks(disks, tmp_path):
+    """Twice as many processors bring what they bring to the network that was measured."""
+    measured = [D_DISK / (i + 1) for i in range(disks)]
+    before, after = (
+        networks.solve([networks.queue(D_CPU, servers=c), *map(networks.queue, measured)], N, Z).X
+        for c in (C, 2 * C)
+    )
+    table = {"N": N, "X": before, "R": N / before - Z, "U_cpu": before * D_CPU / C, "c_cpu": C}
+    table |= {f"U_sd{i}": before * D for i, D in enumerate(measured)}
+    pd.DataFrame(table).to_csv(tmp_path / "mine.csv", index=False)
+    (run,) = runs.plan(["23"], [f"file={tmp_path / 'mine.csv'}"])
+    outcome = report.execute_run(run, tmp_path)
+    assert outcome.error == "", outcome.error
+    (gain,) = (c["model"] for c in outcome.claims if c["what"] == "gain by processors")
+    assert gain == pytest.approx(after[-1] / before[-1] - 1, abs=0.01)
+    assert "would bring most (processors: 16 instead of 8)" in outcome.found
 
 
 def test_a_station_that_is_nearly_full_will_be_full():

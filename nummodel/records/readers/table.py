@@ -25,7 +25,9 @@ LARGEST = 10_000_000
 
 
 class Cells(dict[str, dict[Any, str]]):
-    """The cells of each column as text, by line number or name; what parts cells, and what parts digits."""
+    """The cells of each column as text, by line number or the name of a run; what parts cells, and
+    what parts digits.
+    """
 
     delimiter = ","
     decimal = "."
