@@ -124,9 +124,9 @@ def test_the_answer_names_the_limit_how_sure_what_to_do_and_what_it_brings(syste
     assert what.startswith(
         "The limit of this system is the processor capacity, which allows X = 250"
     )
-    assert "the next limit is the disk, which allows X = 31" in what
-    assert sure.startswith("It is sure that the processor capacity limits, as long as the model ")
-    assert "in 100 % of its repetitions, with other random errors of the same size, " in sure
+    assert "the next limit is the disk, which allows 31" in what
+    assert sure.startswith("That is sure if the model of users and resources holds, which no test ")
+    assert "100 % of the refits, with other random errors, name this limit, and " in sure
     end = f"U_cpu was {100 * networks.solve(stations(), 80, Z).X * D_CPU / C:.3g} % at N = 80"
     assert sure.endswith(end)
     assert gain.startswith("What to do next: half the processor time of a transaction")
@@ -231,10 +231,67 @@ def test_where_no_closed_system_fits_no_gain_is_told(tmp_path, changes, why):
     found = limits.read(written(tmp_path / "a.csv", error=0.01, **changes))
     said = found.answer()
     assert why in found.unmet and why in said
-    assert said.startswith("These measurements do not tell what limits the system")
+    assert said.startswith("X still grows at N = 80, and what will limit it is not known. ")
     assert "would bring most" not in said and said.count("refits") == 0
     with pytest.raises(InputError, match="these measurements do not tell demands"):
         found.figures()
+
+
+@pytest.mark.parametrize(
+    "X, U, seen, shares, then",
+    [
+        ([10, 20, 40, 41, 41], 0.3, "stays at about 40.7 from N = 4", "below 60 %", "wait for"),
+        ([10, 20, 40, 20, 4], 0.99, "falls by 90 % from N = 4", "10 times as much", "spin"),
+        ([10, 20, 40, 41, 41], 0.99, "stays at", "does not prove", "check the units"),
+    ],
+)
+def test_a_refusal_says_what_the_measurements_show(X, U, seen, shares, then, tmp_path):
+    """Without any model: where throughput stays or falls, and which resource is far from full.
+    U_cpu is the same at all loads, which no closed system explains.
+    """
+    R = np.array([1, 2, 4, 8, 16]) / X
+    table = {"N": [1, 2, 4, 8, 16], "X": X, "R": R, "U_cpu": U, "c_cpu": 1}
+    pd.DataFrame(table).to_csv(tmp_path / "a.csv", index=False)
+    found = limits.read(tmp_path / "a.csv")
+    first, second, third, fourth = found.answer().removesuffix(".").split(". ")
+    assert seen in first and shares in second and then in fourth
+    assert third.startswith("What a change would bring is not known: ")
+
+
+def test_a_resource_of_medium_use_is_not_excluded(tmp_path):
+    for U, excluded in ((0.59, True), (0.61, False)):
+        table = {"N": [1, 2, 4, 8], "X": [10, 20, 20, 20], "R": 9.0, "U_cpu": U, "c_cpu": 4}
+        pd.DataFrame(table).to_csv(tmp_path / "a.csv", index=False)
+        assert ("is not the limit" in limits.read(tmp_path / "a.csv").answer()) == excluded
+
+
+def test_one_column_that_is_missed_alone_is_named(tmp_path):
+    """Something else kept the processors busy during the first two runs."""
+    U = networks.solve(stations(), N, Z).X * D_CPU / C * np.where(N < 5, 3, 1)
+    found = limits.read(written(tmp_path / "a.csv", error=0.002, U_cpu=U))
+    assert "it misses only U_cpu, and only at low loads" in found.answer()
+    assert found.answer().endswith("measure U_cpu without any load, and with more decimals.")
+
+
+@pytest.mark.parametrize("columns", [("R",), ("R", "U_cpu")])
+def test_what_was_not_measured_is_not_sure_while_processors_may_be_waited_for(columns, tmp_path):
+    """The disk limits, and only what is named here was measured: of 8 processors 40 % are used."""
+    known = noisy(stations(disk=0.01)) | {"U_disk": np.nan}
+    known |= {n: np.nan for n in ("R", "U_cpu") if n not in columns}
+    found = limits.read(written(tmp_path / "a.csv", **known))
+    what, sure, *_ = found.answer().split(". ")
+    assert found.stations[0] == "lock" and "was not measured" in what
+    assert ("That is sure" in sure) == ("U_cpu" in columns) == ("probably" not in what)
+    assert ("the processors were not measured" in sure) == ("U_cpu" not in columns)
+    assert " at most " in found.answer()
+
+
+def test_a_limit_beyond_the_last_load_is_said_with_its_load(tmp_path):
+    """Users who never wait fill the processors at c / D (Z + all demands) = 59 of them."""
+    table = pd.read_csv(written(tmp_path / "a.csv", error=1e-3))
+    table[:-3].to_csv(tmp_path / "b.csv", index=False)
+    said = limits.read(tmp_path / "b.csv").answer()
+    assert "from about N = 59 on" in said and "more X at N = 40" in said
 
 
 def test_a_device_counts_as_one_server_and_processors_are_found(tmp_path):
@@ -351,13 +408,20 @@ def test_a_page_about_a_file_speaks_of_that_file(columns, tmp_path):
 def test_a_point_far_from_the_others_makes_the_answer_less_sure(tmp_path):
     """A run at a medium load that stood still for half of its time."""
     X = networks.solve(stations(), N, Z).X * (1 + 0.005 * np.array([1, -1, -1, 1, 1, -1, 1, -1]))
-    columns = {"R": np.nan, "U_disk": np.nan, "U_cpu": X * D_CPU / C}
-    sure = limits.read(written(tmp_path / "a.csv", X=X, **columns)).answer()
+    columns = {"R": np.nan, "U_disk": X * D_DISK, "U_cpu": X * D_CPU / C}
+
+    def answers():
+        whole = pd.read_csv(written(tmp_path / "a.csv", X=X, **columns))
+        whole[:-1].to_csv(tmp_path / "b.csv", index=False)
+        return [limits.read(tmp_path / name).answer() for name in ("a.csv", "b.csv")]
+
+    assert all("That is sure" in said and "farther" not in said for said in answers())
     X[3] /= 2
-    doubted = limits.read(written(tmp_path / "b.csv", X=X, **columns)).answer()
+    full, doubted = answers()
     far = f"but the point at N = {N[3]} is farther from the curve than chance explains"
-    assert "It is sure that" in sure and "farther" not in sure
-    assert "It is likely that" in doubted and far in doubted
+    assert full.startswith("The limit of this system is probably the processor capacity")
+    assert far not in full, "at the last load, U_cpu is 99 %, whatever a low load says"
+    assert doubted.startswith("It is open") and far.removeprefix("but ") in doubted
 
 
 def test_readme_quotes_the_answer_of_the_example():
