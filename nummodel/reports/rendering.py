@@ -196,14 +196,17 @@ def _with_tables(outcome: Outcome) -> Iterator[Any]:
 def _cells(outcome: Outcome) -> Iterator[Any]:
     """The cells below title and answer, each cut before its headings, as far as they are about this
     run. A step whose text is only about the notebook's example is left out with its code; so are
-    the exercises, where the run is about a file of the reader's own.
+    the exercises, where the run is about a file of the reader's own, and sections in which nothing
+    can be said, as the metadata `without` have them by the record that says why.
     """
     from nbformat import from_dict
 
-    opening, about_example, exercises = True, False, False
+    opening, about_example, exercises, empty = True, False, False, False
+    without = outcome.notebook["metadata"].get("nummodel", {}).get("without", {})
+    untold = [title for name in without if outcome.records.get(name) for title in without[name]]
     for cell in from_dict(outcome.notebook).cells:
         if cell.cell_type != "markdown":
-            if not (about_example or exercises):
+            if not (about_example or exercises or empty):
                 yield cell
             continue
         text = cell.source
@@ -216,7 +219,9 @@ def _cells(outcome: Outcome) -> Iterator[Any]:
         for i, part in enumerate(part for part in parts if part.strip()):
             if part.startswith("## "):
                 exercises = outcome.own and part.startswith("## Try")
-            if not exercises:
+            if part.startswith("##"):
+                empty = part.partition("\n")[0].lstrip("# ") in untold
+            if not (exercises or empty):
                 name = f"{cell.get('id', '')}{f'-{i}' if i else ''}"
                 yield from_dict(cell | {"id": name, "source": part})
 

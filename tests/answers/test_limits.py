@@ -403,6 +403,8 @@ def test_a_page_about_a_file_speaks_of_that_file(columns, tmp_path):
     page = html.unescape((tmp_path / f"{run.name}.html").read_text())
     beside_exercises = page.partition("exercise")[0]
     assert outcome.found in page and "In the simulated shop" not in beside_exercises
+    refused = outcome.records["why no closed system explains this"] is not None
+    assert ("What would a change bring?" in page) == (not refused) == (columns != "N,X")
 
 
 def test_a_point_far_from_the_others_makes_the_answer_less_sure(tmp_path):
