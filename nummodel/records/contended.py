@@ -12,13 +12,16 @@ if TYPE_CHECKING:
 #: What each reader calls the columns of `load`, and those that may name a lock, in this order.
 COLUMNS = {
     "lock_stat": {"contentions": "contentions", "wait": "waittime_total", "longest": "waittime_max",
-                  "acquisitions": "acquisitions", "hold": "holdtime_total"},
+                  "acquisitions": "acquisitions", "hold": "holdtime_total",
+                  "longest_hold": "holdtime_max"},
     "perf_lock": {"contentions": "contended", "wait": "total_wait", "longest": "max_wait"},
     "fcx265": {"contentions": "total_rate", "wait": "total_spin"},
     "lock-stat-lines": {name: name for name in ("contentions", "wait", "acquisitions", "hold")},
+    "lock-stat-pair": {name: name for name in ("contentions", "wait", "acquisitions", "hold")},
     "zvm-lock-log": {"contentions": "total_locks", "wait": "total_wait"},
 }  # fmt: skip
-NAMES = ("lock", "symbol", "caller")
+NAMES = ("lock", "symbol", "caller", "line")
+COUNTED = ("contentions", "wait", "longest", "acquisitions", "hold", "longest_hold")
 #: FCX265 prints rates, and the mean time of a spin.
 RATES = ("fcx265", "zvm-lock-log")
 
@@ -27,20 +30,22 @@ def load(file: str | Path) -> "pd.DataFrame":
     """Locks by name, those with the longest waits in total first, but for locks without a wait.
 
     Columns: `contentions`; `wait`, their waiting times in total [s]; `longest`, the longest of them
-    [s]; `acquisitions`; `hold`, the holding times in total [s]; and `elapsed` [s], which is 1 for
-    FCX265, as it prints rates. Not a number stands for what the tool does not count. `file` may be
-    a published table. Raises InputError for other files, and for several outputs in one.
+    [s]; `acquisitions`; `hold`, the holding times in total [s]; `longest_hold` [s]; and `elapsed`
+    [s], which is 1 for FCX265, as it prints rates. Not a number stands for what the tool does not
+    count. `file` may be a published table. Raises InputError for other files, and for several
+    outputs in one.
     """
     import pandas as pd
 
-    if file in COLUMNS:
+    if file in data.tables():
         kind, table = str(file), data.load(str(file))
     else:
         kind, reading = readers.read(file)
         table = reading.table
     if kind not in COLUMNS:
-        tools = "/proc/lock_stat, perf lock contention or FCX265"
-        raise InputError(f"{file}: an output of {kind}, expected one of {tools}")
+        tools = "/proc/lock_stat, perf lock contention or FCX265, or a table of these"
+        wrong = "a table of its own" if kind == "table" else f"an output of {kind}"
+        raise InputError(f"{file}: {wrong}, expected an output of {tools}")
     if "part" in table:
         raise InputError(f"{file}: {table['part'].max()} outputs, expected one")
     if "end" in table and (table["end"] == ">>Mean>>").any():
@@ -53,14 +58,14 @@ def load(file: str | Path) -> "pd.DataFrame":
     found = pd.DataFrame({"lock": table[names[0]]})
     if "address" in table:
         found["lock"] = found["lock"].where(found["lock"] != "", table["address"])
-    for column in ("contentions", "wait", "longest", "acquisitions", "hold"):
+    for column in COUNTED:
         found[column] = table.get(COLUMNS[kind].get(column), float("nan"))
     for more in ("mode", "type"):
         if more in table:
             found["lock"] += [f" ({text})" if text else "" for text in table[more]]
     if kind in RATES:
         found["wait"] *= found["contentions"]
-    found["elapsed"] = 1.0 if kind in RATES else float("nan")
+    found["elapsed"] = table.get("elapsed", 1.0 if kind in RATES else float("nan"))
     return _together(found[found["wait"] > 0], file)
 
 
@@ -69,7 +74,9 @@ def _together(rows: "pd.DataFrame", file: str | Path) -> "pd.DataFrame":
     if rows.empty:
         raise InputError(f"{file}: no lock with a wait, expected one")
     how = {
-        name: "max" if name in ("longest", "elapsed") else "sum" for name in rows if name != "lock"
+        name: "max" if name in ("longest", "longest_hold", "elapsed") else "sum"
+        for name in rows
+        if name != "lock"
     }
     by_name = rows.groupby("lock", sort=False)
     summed = by_name.agg(how).where(by_name.count() > 0)

@@ -18,6 +18,15 @@ def test_a_line_of_lock_stat():
     assert (row["contentions"], row["acquisitions"]) == (3086077, 80763359)
     assert (row["wait"], row["hold"]) == pytest.approx((1.97850838, 37.89263586))
     assert row["longest"] == pytest.approx(0.01437227) and row["elapsed"] != row["elapsed"]
+    text = (RECORDINGS / "lock-stat-0.3-memcg.txt").read_text()
+    counters = next(line for line in text.splitlines() if "&counter->lock:" in line).split()
+    assert row["longest_hold"] == pytest.approx(float(counters[-2]) / 1e6)
+
+
+def test_a_published_pair_is_two_lines():
+    table = contended.load("lock-stat-pair")
+    assert list(table.index) == ["before", "after"]
+    assert table["elapsed"].tolist() == pytest.approx([166.491, 166.799])
 
 
 def test_readers_and_writers_are_two_rows():
@@ -55,7 +64,7 @@ def test_rates_are_those_of_a_second():
 
 @pytest.mark.parametrize(
     "name, wrong",
-    [("vmstat-4-n.txt", "an output of vmstat, expected one of /proc/lock_stat"),
+    [("vmstat-4-n.txt", "an output of vmstat, expected an output of /proc/lock_stat"),
      ("perf-lock-samples.txt", "3 outputs, expected one"),
      ("perf-lock-6.1-task.txt", "waits of tasks or groups, expected those for locks"),
      ("missing.txt", "No such file")],
