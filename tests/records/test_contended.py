@@ -78,7 +78,7 @@ def test_other_files_are_refused(name, wrong):
     "name, found, more",
     [("lock-stat-0.3-memcg.txt", "100 % is for &counter->lock", []),
      ("lock-stat-0.4-points-by-hand.txt", "is for &mm->mmap_sem (R)", ["elapsed=100", "c=4"]),
-     ("perf-lock-6.1-caller.txt", "not known: how often locks are taken", ["elapsed=2", "c=8"]),
+     ("perf-lock-6.1-caller.txt", "What to do next: count how often", ["elapsed=2", "c=8"]),
      ("fcx265-5.3.txt", "is for SRMSLOCK", ["c=32"])],
 )  # fmt: skip
 def test_a_page_about_a_file_of_ones_own(name, found, more, tmp_path):
