@@ -123,10 +123,10 @@ def _scattered(fit: Fit) -> bool:
 
 
 def _between(fit: Fit) -> float:
-    """The squares between the means of repeated loads and the curve. Rounding may shift a mean, and
-    its repetitions together, by half a unit, so that much of a difference does not count.
+    """The squares between the means of repeated loads and the curve. Rounding may shift all points
+    of a mean alike, so that much of a difference does not count (`_halves`).
     """
-    if not fit.half.any():
+    if not _halves(fit).any():
         return fit.rss - fit.means[2]
     w, root = fit.w, np.sqrt(fit.w)
     weight = np.bincount(fit.setting, w)
@@ -136,8 +136,11 @@ def _between(fit: Fit) -> float:
 
 
 def _halves(fit: Fit) -> np.ndarray:
-    """The largest error by rounding of each point, as weighted."""
-    return np.sqrt(3 * fit.w * fit.least)
+    """By how much each point may be off without speaking against the law, as weighted: half a unit
+    of its last digit, or its slack.
+    """
+    half = np.maximum(fit.half, getattr(fit, "slack", 0.0))
+    return np.sqrt(fit.w) * (half / fit.X if _errors.percent(fit.weights) else half)
 
 
 def _bends(fit: Fit) -> float:
@@ -148,7 +151,7 @@ def _bends(fit: Fit) -> float:
         return -_sizes(np.diff(e[order], axis=0))
 
     p = _by_chance(fit, smooth)
-    if not fit.half.any() or np.isnan(p):
+    if not _halves(fit).any() or np.isnan(p):
         return p
     less = np.sign(e) * np.maximum(abs(e) - _halves(fit)[:, None], 0.0)
     if not less.any():

@@ -1,7 +1,7 @@
 """A closed system fitted to everything that was measured of it, beside laws of X alone."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,7 +26,7 @@ MANY = 25
 NEAR = 0.9
 #: The level of the intervals by which it is told what limits.
 LEVEL = 0.95
-#: A utilisation may be off by so much: tools print whole percents, and other programs use some.
+#: A utilisation that is off by no more rejects no system: other programs use processors, too.
 SHARE = 0.02
 #: A given think time is doubted by as many standard errors, and by at least this share of it.
 SURELY, SMALL = 5.0, 0.02
@@ -149,10 +149,12 @@ def fit_closed(N: np.ndarray, X: np.ndarray, others: Mapping[str, np.ndarray], *
     try:
         laws = systems.closed(**servers)
         columns = {n: v for n, v in others.items() if n in laws}
-        halves = {n: max(_rounding(v), SHARE * (n != "R")) for n, v in columns.items()}
+        halves = {n: _rounding(v) for n, v in columns.items()}
         whole = joint.measured(laws, {"N": N, "X": X, **columns}, halves, **known)
     except ValueError as wrong:
         raise InputError(str(wrong)) from None
+    shares = whole.known["part"] > 1 + ("R" in columns)
+    whole = replace(whole, slack=np.where(shares, SHARE, 0.0))  # type: ignore[call-arg]
     own = {field.name: getattr(whole, field.name) for field in fields(Fit)}
     own |= {n: own[n][: len(N)] for n in ("N", "X", "w", "half")}
     own |= {"law": laws["X"], "known": {n: v for n, v in whole.known.items() if n != "part"}}

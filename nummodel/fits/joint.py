@@ -6,7 +6,7 @@ the rest are those of `fit`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -104,7 +104,7 @@ def fit(parts: Sequence[Part], start: Mapping[str, float] | None = None, **known
             if np.allclose(result.w / before.w, (result.w / before.w)[0], rtol=0.02):
                 break
         result = fit_one(law, data, "log", times=times, start=start, **known)  # from everywhere
-    return Joint(**{field.name: getattr(result, field.name) for field in fields(result)})
+    return Joint(**{field.name: getattr(result, field.name) for field in fields(Fit)})
 
 
 def measured(
@@ -167,8 +167,13 @@ def _beside_rounding(squares: np.ndarray, rounding: np.ndarray, free: float) -> 
     return np.sqrt(brentq(more, 0.0, most)) if more(0.0) > 0 else 0.0
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class Joint(Fit):
-    """A fit of several parts, whose errors were estimated together with the rest."""
+    """A fit of several parts, whose errors were estimated together with the rest. A point that is
+    off by no more than its `slack` does not speak against the laws.
+    """
+
+    slack: Any = 0.0
 
     def quantiles(self, target: Target, level: float) -> np.ndarray:
         """As those of a `Fit`, but the error of each part is known from that part's residuals only.
