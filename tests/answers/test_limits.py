@@ -483,3 +483,16 @@ def test_columns_that_no_fit_takes_are_named(tmp_path):
     assert not found.unused
     assert first == "lat_ms is not used: another column is R already"
     assert second.startswith("not used: p95_ms, latency; call a mean response time R_ms or R_s")
+
+
+@pytest.mark.parametrize(
+    "spoil", [lambda U: np.round(U, 2), lambda U: U + 0.003 * (1 - U), lambda U: U + 0.01 * (1 - U)]
+)
+def test_whole_percents_and_the_work_of_others_change_no_answer(tmp_path, spoil):
+    """As vmstat prints utilisations, and with some processors busy for other programs."""
+    X = networks.solve(stations(), N, Z).X
+    columns = {"U_cpu": spoil(X * D_CPU / C), "U_disk": spoil(X * D_DISK)}
+    for seed in range(3):
+        found = limits.read(written(tmp_path / "a.csv", 0.01, seed, **columns))
+        assert not found.unmet and found.stations[0] == "cpu"
+        assert found.full_at("cpu")[0] == pytest.approx(C / D_CPU, rel=0.02)
