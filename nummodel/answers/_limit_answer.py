@@ -142,11 +142,11 @@ def _alone(found: Any) -> tuple[str, str]:
         return "", ""
     signed, high = table[f"{name}, off"], table["N"] > table["N"].median()
     if ALONE * off[name][high].max() <= worst[name]:
-        return name, f"it misses only {name}, and only at low loads"
+        return name, f"the best one misses only {name}, and only at low loads"
     if np.ptp(signed.dropna()) <= abs(signed.mean()):
         much = show(round(abs(signed.mean()), 2), "%")
-        return name, f"it misses only {name}, by about {much} at all loads"
-    return name, f"it misses only {name}, by up to {show(round(worst[name], 2), '%')}"
+        return name, f"the best one misses only {name}, by about {much} at all loads"
+    return name, f"the best one misses only {name}, by up to {show(round(worst[name], 2), '%')}"
 
 
 def _unmet(found: Any) -> str:
@@ -263,7 +263,9 @@ def _how_sure(found: Any, how: str, against: list[str]) -> str:
     first, but = found.stations[0], "; ".join(against)
     if how == "open":
         return f"The measurements do not settle this: {but}"
-    same = f"{show(found.sureness, '%')} of the refits, with other random errors, name this limit"
+    same = (
+        f"{show(found.sureness, '%')} of simulated repetitions of the measurements have this limit"
+    )
     if f"U_{first}" in found.study.measured:
         same += f", and U_{first} was {show(_in_use(found, first), '%')} {_last(found.study.used)}"
     if how == "sure":

@@ -89,7 +89,7 @@ class Limits:
             return "; ".join([*(study.notes or [why]), *self.unused])
         if study.chosen != "closed":
             missed = misses(self.face).removeprefix("it ")
-            rejected = f"no model of users and stations fits: the best one {missed}"
+            rejected = f"no model of users and resources fits: the best one {missed}"
             return "; ".join([*study.notes, rejected])
         if self.face.dof <= 0:
             return "there are too few measurements to test a closed system"

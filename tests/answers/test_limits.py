@@ -126,7 +126,7 @@ def test_the_answer_names_the_limit_how_sure_what_to_do_and_what_it_brings(syste
     )
     assert "the next limit is the disk, which allows 31" in what
     assert sure.startswith("That is sure if the model of users and resources holds, which no test ")
-    assert "100 % of the refits, with other random errors, name this limit, and " in sure
+    assert "100 % of simulated repetitions of the measurements have this limit, and " in sure
     end = f"U_cpu was {100 * networks.solve(stations(), 80, Z).X * D_CPU / C:.3g} % at N = 80"
     assert sure.endswith(end)
     assert gain.startswith("What to do next: half the processor time of a transaction")
@@ -224,7 +224,7 @@ def test_intervals_of_gains_hold_the_true_gain(tmp_path):
         ({"R": np.nan, "U_cpu": np.nan, "U_disk": np.nan}, "do not tell one station from another"),
         ({"R": 5.0}, "requests are under way"),
         ({"R": 0.05}, "users think for"),
-        ({"c_cpu": 16}, "no model of users and stations fits"),
+        ({"c_cpu": 16}, "no model of users and resources fits"),
     ],
 )
 def test_where_no_closed_system_fits_no_gain_is_told(tmp_path, changes, why):
@@ -269,7 +269,7 @@ def test_one_column_that_is_missed_alone_is_named(tmp_path):
     """Something else kept the processors busy during the first two runs."""
     U = networks.solve(stations(), N, Z).X * D_CPU / C * np.where(N < 5, 3, 1)
     found = limits.read(written(tmp_path / "a.csv", error=0.002, U_cpu=U))
-    assert "it misses only U_cpu, and only at low loads" in found.answer()
+    assert "the best one misses only U_cpu, and only at low loads" in found.answer()
     assert found.answer().endswith("measure U_cpu without any load, and with more decimals.")
 
 
