@@ -30,6 +30,8 @@ MISSED, ALONE = 0.05, 3.0
 ALIKE = 0.005
 #: The largest share that a utilisation can be, with its errors.
 MOST = 1.02
+#: How an answer begins that has no limit to name.
+UNKNOWN = "What limits this system is not known"
 #: What is done to a station, for a gain by twice as many of its servers and by half its demand.
 WORDS = {
     "cpu": ("twice as many processors", "half the processor time of a transaction"),
@@ -118,12 +120,12 @@ def _curve(used: Any) -> tuple[str, float, str]:
         return (
             "falls",
             N[top],
-            f"{y} falls by {by} from {x} = {show(N[top])} on, {ends} {_last(used)}",
+            f"{UNKNOWN}: {y} falls by {by} from {x} = {show(N[top])} on, {ends} {_last(used)}",
         )
     for i in range(len(N) - 1):
         if N[-1] >= LONG * N[i] and X[i:].max() <= (1 + SAME) * X[i:].min():
             most = show(float(f"{X[i:].mean():.3g}"))
-            return "flat", N[i], f"{y} stays at about {most} from {x} = {show(N[i])} on"
+            return "flat", N[i], f"{UNKNOWN}: {y} stays at about {most} from {x} = {show(N[i])} on"
     if len(N) > 2 and X[-1] > (1 + SAME) * X[-2]:
         said = f"{y} still grows {_last(used)}, and what will limit it is not known"
         return "grows", N[-1], said
@@ -169,8 +171,8 @@ def _unmet(found: Any) -> str:
             said.append(f"{much}, and a transaction took {times} {used.x} = {show(since)}")
         elif low and shape in ("flat", "falls"):
             said.append(
-                f"{much}: what is in use below {show(CLEAR, '%')} on average is not the limit, "
-                "unless a single busy server hides in this average"
+                f"{much}: a resource whose use is below {show(CLEAR, '%')} on average is not the "
+                "limit, unless one of its servers is full while the others idle"
             )
         else:
             said.append(f"{much}, but that alone does not prove that it is the limit")
@@ -184,8 +186,8 @@ def _unmet(found: Any) -> str:
         then = f"find out what changes from {used.x} = {show(since)} on, as waiters that spin, "
         then += "retries or swapping, and allow no more at once until then"
     elif low and shape == "flat" and not found.study.notes:
-        then = "find out what requests wait for: a lock, a pool of connections, a limit of the "
-        then += "rate or a service elsewhere"
+        then = "find out what requests wait for: a lock, a pool of connections, a rate "
+        then += "limit or a service elsewhere"
     elif missed.endswith("low loads") and name[0] == "U":
         then = f"measure {name} without any load, and with more decimals"
     elif missed.endswith("all loads"):
