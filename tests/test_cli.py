@@ -1380,3 +1380,13 @@ def test_a_device_that_was_idle_is_told_and_not_used(tmp_path):
     rows = "".join(f"{n},{X:.4f},{U:.4f},0\n" for n, X, U in each)
     done = nummodel("fit", write(tmp_path, "N,X,U_cpu,U_disk\n" + rows))
     assert done.returncode == 0 and "U_disk is 0 at all loads, and is not used" in done.stderr
+
+
+def test_rates_of_arrivals_are_no_numbers_of_users(tmp_path):
+    """At 240 a second four processors of 30 ms are overloaded: no response time is told."""
+    rows = "".join(
+        f"{n},{n},{0.03 / (1 - n / 133.4):.4f},{n * 0.0075}\n" for n in (20, 60, 90, 120)
+    )
+    got = result("fit", write(tmp_path, "lamda,X,R,U_cpu\n" + rows), "--at", "240")
+    assert "closed" not in got["laws"] and got["forecast"][0]["R"] is None
+    assert any("lamda is a rate of arrivals" in warning for warning in got["warnings"])

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 FULLER = 0.02
 #: An R that is as many times too large, or more, may be in another unit.
 MUCH = 100.0
+#: Names of loads that are rates of arrival, and no numbers of users.
+ARRIVALS = re.compile(r"(?i)lamb?da|arrival|(^|_)(rate|rps|qps)($|_)")
 #: Servers that one user may keep busy: more of them count the work of others.
 OTHERS = 1.5
 
@@ -354,13 +356,19 @@ def fit_table(
         other_unit = f"R is not used: {why}"
         used, notes = used._replace(warnings=(*used.warnings, other_unit)), []
         del measured["R"]
+    if ARRIVALS.search(used.x):
+        notes = [
+            f"{used.x} is a rate of arrivals, and no number of users, so N = X (R + Z) is not used"
+        ]
     both = not notes and "R" in measured and "Z" in given
     if both and (other := other_think_time(used.N, used.X, measured["R"], given["Z"])):
         used = used._replace(warnings=(*used.warnings, f"Z is not used: {other}"))
         del given["Z"]
     busy = [] if notes else _too_busy(used.N, measured, given)
     if notes:
-        notes.append("R, Z and utilisations are not used, as they contradict other columns")
+        why = "as docs/use.md has the laws of open systems for them"
+        why = why if ARRIVALS.search(used.x) else "as they contradict other columns"
+        notes.append(f"R, Z and utilisations are not used, {why}")
         measured = {}
         given.pop("Z", None)
     notes += [f"{n} is 0 at all loads, and is not used" for n in idle]
