@@ -217,8 +217,14 @@ def _what(found: Any, how: str) -> str:
     told = _hidden(found, second) or f"U_{second}" in found.study.measured
     next_one = f"{named(found, second)} allows {_most(found, second, short=True)}"
     if _hidden(found, first):
-        what = f"Something that was not measured {probably}limits this system, perhaps a lock, a "
-        what += f"pool of connections or a service elsewhere: it {_most(found, first)}"
+        perhaps = "perhaps a lock, a pool of connections or a service elsewhere: it"
+        if found.system.computes:
+            perhaps = (
+                "perhaps a lock that is held while its holder computes, as the processors are "
+            )
+            perhaps += "busy for this time as well: it"
+        what = f"Something that was not measured {probably}limits this system, {perhaps} "
+        what += _most(found, first)
         return f"{what}, while {next_one}" if told else what
     what = f"The limit of this system is {probably}{named(found, first)}, "
     what += f"which {_most(found, first)}"

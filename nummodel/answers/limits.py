@@ -20,6 +20,7 @@ from nummodel.fits import bootstrap
 from nummodel.fits._closed import Face, misses, rival
 from nummodel.fits._targets import of
 from nummodel.models import systems
+from nummodel.models._stations import System
 from nummodel.records import columns
 
 if TYPE_CHECKING:
@@ -79,6 +80,11 @@ class Limits:
     def face(self) -> Face:
         """The closed system."""
         return self.study.fits["closed"]  # type: ignore[return-value]
+
+    @property
+    def system(self) -> System:
+        """Its stations."""
+        return self.face.law.system  # type: ignore[attr-defined]
 
     @cached_property
     def unmet(self) -> str:
@@ -146,9 +152,9 @@ class Limits:
 
         rows, used = {}, self.study.used
         for name in self.stations:
-            c, D = self.servers(name), f"D_{name}"
-            row: dict[str, Any] = {"servers": c, "D": self.face.values[D]}
-            row["D, interval"] = self._ends(self.draws[D])
+            c, system = self.servers(name), self.system
+            row: dict[str, Any] = {"servers": c, "D": system.work(name, self.face.values)}
+            row["D, interval"] = self._ends(system.work(name, self.draws))
             row["full at"], row["full at, interval"] = self.full_at(name)
             U = self.study.measured.get(f"U_{name}")
             if U is not None:
@@ -194,7 +200,8 @@ class Limits:
         systems like this one with these `values`.
         """
         law, D = self.face.law, f"D_{name}"
-        servers = dict(law.system.servers)  # type: ignore[attr-defined]
+        servers: dict[str, Any] = dict(self.system.servers)
+        computes = self.system.computes
         c, new = servers[name], dict(values)
         if change == "half" or c == 1:
             new[D] = values[D] / 2
@@ -202,16 +209,18 @@ class Limits:
             servers[f"{name}_2"], new[f"D_{name}_2"] = 1, new[D]
         elif change == "twice":
             servers[name], new[f"c_{name}"] = c and 2 * c, 2 * values.get(f"c_{name}", 0)
-        after = systems.closed(**servers)["X"]
+        after = systems.closed(computes=computes, **servers)["X"]
         now, then = (
             x.unchecked(N=N, **{q: v[q] for q in x.quantities[1:]})
             for x, v in ((law, values), (after, new))
         )
+        if name == computes and change == "twice":  # the holders of both parts need processors
+            then = np.minimum(then, 1 / self.face.times(values)[self.system.first])
         return then / now - 1
 
     def servers(self, name: str) -> float:
         """The number of servers of a station: known, or by the fit."""
-        return float(self.face.law.system.places(name, self.face.values))  # type: ignore[attr-defined]
+        return float(self.system.places(name, self.face.values))
 
     def _ends(self, values: Any) -> list[float]:
         """The interval of a quantity by its refits."""

@@ -30,6 +30,8 @@ LEVEL = 0.95
 SHARE = 0.02
 #: A given think time is doubted by as many standard errors, and by at least this share of it.
 SURELY, SMALL = 5.0, 0.02
+#: The step of a difference, as a share of the value.
+STEP = 1e-6
 #: How far columns may be from the operational laws, or from a system, by errors of measurement.
 TOLERANCE = 0.2
 
@@ -55,12 +57,12 @@ class Face(Fit):
         return np.inf, 1 / longest if longest > 0 else np.inf
 
     def times(self, values: Mapping[str, Any] | None = None) -> dict[str, float]:
-        """The demand of each station, per server [s]: the reciprocal of the most it can do. Of
+        """The work of each station, per server [s]: the reciprocal of the most it can do. Of
         these `values` of the law, or else of those that were estimated.
         """
         system = self.law.system  # type: ignore[attr-defined]
         at = values or self.values
-        return {n: at[f"D_{n}"] / system.most(n, at) for n in system.servers}
+        return {n: system.work(n, at) / system.most(n, at) for n in system.servers}
 
     @property
     def dof(self) -> int:
@@ -134,10 +136,30 @@ def fit_closed(N: np.ndarray, X: np.ndarray, others: Mapping[str, np.ndarray], *
     without any a station called cpu. The number of servers of such a station is found if c_name is
     not `known`, and so is the think time Z. Throughputs alone do not tell one station from another:
     if no number of servers is known either, there is one station, called bottleneck.
+    If the lock was not measured, its holder may compute: the utilisation of the processors, cpu,
+    then counts the time under the lock as well. This tells if the number of processors is known.
+    The result is such a system, if it alone is not rejected (`misses`) or is much the likelier one.
     Raises InputError for measurements that are too few or make no sense.
+    """
+    face = _fitted(N, X, others, dict(known))
+    told = "U_cpu" in others and "U_lock" not in others and "c_cpu" in known
+    if not told or face.dof <= 0:
+        return face
+    computing = _fitted(N, X, others, dict(known), computes="lock")
+    more = 2 * (compare.log_likelihood(computing.whole) - compare.log_likelihood(face.whole))
+    if misses(computing) or (more < compare.FAR and not misses(face)):
+        return face
+    return computing
+
+
+def _fitted(N, X, others: Mapping[str, np.ndarray], known: dict[str, Any], computes="") -> Face:
+    """As `fit_closed`, of one system: that whose station `computes` holds a processor as well, or
+    that without such a station.
     """
     nothing = not others and not any(n.startswith("c_") for n in known)
     names = {n[2:]: None for n in (*others, *known) if n[:2] in ("U_", "c_") and n[2:] != "lock"}
+    if computes:
+        names = {"cpu": None, **names}
     servers: dict[str, Any] = {n: known.pop(f"c_{n}", None) for n in names or ["cpu"]}
     servers["lock"] = known.pop("c_lock", 1)
     if nothing:
@@ -147,7 +169,7 @@ def fit_closed(N: np.ndarray, X: np.ndarray, others: Mapping[str, np.ndarray], *
         told = f"{len(unknown)} unknown numbers of servers ({', '.join(unknown)})"
         raise InputError(f"{told}, expected one at most: give others, as in --known {unknown[0]}=4")
     try:
-        laws = systems.closed(**servers)
+        laws = systems.closed(computes=computes, **servers)
         columns = {n: v for n, v in others.items() if n in laws}
         halves = {n: _rounding(v) for n, v in columns.items()}
         whole = joint.measured(laws, {"N": N, "X": X, **columns}, halves, **known)
@@ -259,14 +281,17 @@ def misses(fit: Face) -> str:
 
 def _longer(fit: Face, one: str, other: str) -> bool:
     """Whether the demand per server at one station is larger than at another, beyond errors."""
-    longest, slopes = fit.times(), dict.fromkeys(fit.inner, 0.0)
-    for name, sign in ((one, 1), (other, -1)):
-        for quantity, power in ((f"D_{name}", 1), (f"c_{name}", -1)):
-            if quantity in slopes:
-                slopes[quantity] = sign * power * longest[name] / fit.values[quantity]
-    slope = np.array([*slopes.values()])
-    error = np.sqrt(slope @ fit.covariance @ slope)
-    return bool(longest[one] - longest[other] > quantile(LEVEL, fit.dof) * error)
+
+    def apart(values: Mapping[str, Any]) -> float:
+        times = fit.times(values)
+        return times[one] - times[other]
+
+    far, slopes = apart(fit.values), []
+    for quantity in fit.inner:
+        step = STEP * fit.values[quantity]
+        slopes.append((apart({**fit.values, quantity: fit.values[quantity] + step}) - far) / step)
+    error = np.sqrt(slopes @ fit.covariance @ slopes)
+    return bool(far > quantile(LEVEL, fit.dof) * error)
 
 
 def rival(fit: Face) -> str:

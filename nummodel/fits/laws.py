@@ -77,7 +77,8 @@ def choose(fits: Mapping[str, Fit]) -> tuple[str | None, str]:
     face: Face = fits[CLOSED]  # type: ignore[assignment]
     missed, columns = misses(face), 1 + len(face.others)
     if not missed and columns > 1:
-        return CLOSED, f"a closed system meets {columns} measured columns together"
+        held = " whose lock is held while computing" * bool(face.law.system.computes)  # type: ignore[attr-defined]
+        return CLOSED, f"a closed system{held} meets {columns} measured columns together"
     chosen, why = compare.choose(alone) if alone else (None, "the only law fitted")
     if chosen:
         lead = compare.aicc(fits[chosen]) - compare.aicc(fits[CLOSED])

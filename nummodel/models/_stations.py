@@ -26,18 +26,43 @@ def of_station(letter: str, name: str, unit: str, meaning: str, *ends: float) ->
     return Quantity(rf"{letter}_\mathrm{{{name}}}", unit, meaning.format(name), *ends)
 
 
+def _with_holder(D: float, L: float, c: float, n: np.ndarray) -> np.ndarray:
+    """Throughputs of n = 1, 2, .. customers who compute for D, wait for a lock and hold it for L,
+    computing, on c processors, on which those who run share the time equally.
+
+    With a processor for each, the n - m who are not at the lock have the probabilities w of a
+    Poisson distribution of mean D/L, cut off at n. Where all who run are slowed down alike, to a
+    share s, each state lasts 1/s times as long, and its probability grows by this factor.
+    """
+    from scipy.special import gammaln, xlogy
+
+    if L == 0:
+        return np.minimum(n, c) / D
+    k = np.append(0.0, n)
+    w = xlogy(k, D / L) - gammaln(k + 1)  # logarithms
+    held = np.logaddexp.accumulate(w + np.log(np.maximum(1.0, (k + 1) / c)))  # one more runs
+    free = w + np.log(np.maximum(1.0, k / c))
+    slowed = np.logaddexp(held[:-1], free[1:])
+    return np.exp(np.logaddexp.accumulate(w)[:-1] - slowed) / L
+
+
 class System:
     """The stations of a closed system, and the quantities that describe them."""
 
-    def __init__(self, servers: Mapping[str, int | None], threads, slows, sleeps, spins):
-        first = next(iter(servers), "")
-        for name in filter(None, (threads, slows, sleeps, spins)):
+    def __init__(self, servers: Mapping[str, int | None], threads, slows, sleeps, spins, computes):
+        first, inside = next(iter(servers), ""), spins or computes
+        for name in filter(None, (threads, slows, sleeps, spins, computes)):
             if name not in servers:
                 raise ValueError(f"closed: no station {name!r} among {', '.join(servers)}")
-        if not servers or spins == first or (spins and servers[spins] != 1):
-            raise ValueError("closed: expected stations such as cpu=4, lock=1; one server may spin")
-        self.servers, self.first = dict(servers), first
+        if not servers or inside == first or (inside and servers[inside] != 1):
+            what = "one server may spin or compute"
+            raise ValueError(f"closed: expected stations such as cpu=4, lock=1; {what}")
+        if computes and (threads or slows or sleeps or spins):
+            raise ValueError("closed: expected nothing else beside a lock whose holder computes")
+        self.servers, self.first, self.computes = dict(servers), first, computes
         self.threads, self.slows, self.sleeps, self.spins = threads, slows, sleeps, spins
+        #: The lock that is one station together with the processors that its holder needs.
+        self.inside = inside
         self.demands = tuple(f"D_{name}" for name in servers)
         self.own: dict[str, Quantity] = {}
         for name, c in servers.items():
@@ -57,7 +82,7 @@ class System:
         simple = [name for name in servers if name not in other]
         one = other if len(other) == 1 and other != [sleeps] else []
         #: Quantities by which the slopes of X follow from the mean numbers of customers.
-        self.exact = () if spins else (*(f"D_{name}" for name in (*simple, *one)), "Z")
+        self.exact = (*(f"D_{name}" for name in (*simple, *([] if inside else one))), "Z")
         self._remembered = lru_cache(maxsize=8)(self._solved)  # X, R and U ask for the same
 
     def _add(self, letter: str, name: str, unit: str, meaning: str, *ends: float) -> None:
@@ -65,10 +90,14 @@ class System:
 
     def is_plain(self, name: str) -> bool:
         """Whether c customers at the station of c servers are served as fast as one customer is by
-        each server alone: no threads, no slowing, no waking up, no spinning.
+        each server alone: no threads, no slowing, no waking up, no lock whose holder needs another.
         """
         alone = name not in (self.threads, self.slows, self.sleeps)
-        return alone and not (self.spins and name in (self.spins, self.first))
+        return alone and not (self.inside and name in (self.inside, self.first))
+
+    def by_work(self, name: str) -> bool:
+        """Whether the station is in use for the `work` of X transactions in each second."""
+        return self.is_plain(name) or bool(self.computes and name == self.first)
 
     def places(self, name: str, values: Mapping[str, Any]) -> Any:
         """The number of customers that a station can serve at the same time."""
@@ -78,6 +107,13 @@ class System:
     def most(self, name: str, values: Mapping[str, Any]) -> Any:
         """The highest speed of a station that does not slow down, in units of one server alone."""
         return self._count(name, values) * (1 + values.get(f"h_{name}", 0.0))
+
+    def work(self, name: str, values: Mapping[str, Any]) -> Any:
+        """The time for which a transaction keeps servers of a station busy [s]: its demand, and at
+        the processors also that at a lock whose holder computes.
+        """
+        inside = values[f"D_{self.computes}"] if self.computes and name == self.first else 0.0
+        return values[f"D_{name}"] + inside
 
     def _count(self, name: str, values: Mapping[str, Any]) -> Any:
         return values.get(f"c_{name}", self.servers[name])
@@ -98,7 +134,7 @@ class System:
         return np.broadcast_to(speed, np.broadcast_shapes(n.shape, np.shape(values["Z"])))
 
     def network(self, values: Mapping[str, float], most: int) -> dict[str, Station]:
-        """For up to `most` users. Processors and the lock that spins on them are one station."""
+        """For up to `most` users. Processors and a lock whose holder needs one are one station."""
         n, stations = np.arange(1.0, most + 1), {}
         for name, c in self.servers.items():
             D = values[f"D_{name}"]
@@ -111,6 +147,10 @@ class System:
             X = networks.solve([computing, lock], n).X
             speed = X / X[0] * self._speed(self.first, values, n) / n
             stations[self.first] = networks.load_dependent(1 / X[0], speed)
+        if self.computes:
+            D, L = values[f"D_{self.first}"], stations.pop(self.computes).D
+            X = _with_holder(D, L, self._count(self.first, values), n)
+            stations[self.first] = networks.load_dependent(1 / X[0], X / X[0])
         return stations
 
     def solved(
@@ -127,7 +167,7 @@ class System:
         X, size = np.full((len(n), shape[1]), np.nan), max(n) * shape[1]
         slopes = {q: X.copy() for q in self.exact}
         servers = max(np.max(self.places(name, values)) for name in self.servers)
-        if size < TOGETHER and size * min(servers, max(n)) < WORK and not self.spins:
+        if size < TOGETHER and size * min(servers, max(n)) < WORK and not self.inside:
             X, slopes = self._together(values, np.array(n))
         for j in np.flatnonzero(np.isnan(X).any(axis=0)):
             own = {q: float(v[j]) for q, v in values.items()}

@@ -29,7 +29,12 @@ STARTS, SERVERS = 100, 1024
 
 
 def closed(
-    threads: str = "", slows: str = "", sleeps: str = "", spins: str = "", **servers: int | None
+    threads: str = "",
+    slows: str = "",
+    sleeps: str = "",
+    spins: str = "",
+    computes: str = "",
+    **servers: int | None,
 ) -> dict[str, Formula]:
     """The laws of a closed system: of "X", of "R" without think time, and of each "U_name".
 
@@ -40,7 +45,10 @@ def closed(
       server; U is the share of all these threads that run;
     - `slows`, each waiter makes service longer by a share b_name;
     - `sleeps`, service takes w_name [s] longer while somebody waits, who has to be woken up;
-    - `spins`, the holder and the waiters each keep a processor busy; the first station has these.
+    - `spins`, the holder and the waiters each keep a processor busy; the first station has these;
+    - `computes`, the holder keeps one busy, and waiters sleep: U of the first station counts the
+      time under the lock as well. X is exact without think time; with it, it was up to 2.2 % off
+      in 240 systems, and 0.8 % at most in 95 % of them.
 
     Raises ValueError for what is no system.
 
@@ -48,8 +56,8 @@ def closed(
     >>> round(laws["X"](N=600, D_cpu=0.03, D_lock=0.005, Z=1.0), 1)
     133.3
     """
-    system = System(servers, threads, slows, sleeps, spins)
-    results = ["X", "R", *(f"U_{name}" for name in servers if name != spins)]
+    system = System(servers, threads, slows, sleeps, spins, computes)
+    results = ["X", "R", *(f"U_{name}" for name in servers if name != system.inside)]
     return {result: Measured(system, result) for result in results}
 
 
@@ -110,6 +118,8 @@ class Measured(Formula):
 
     def __init__(self, system: System, result: str):
         self.system = system
+        if system.computes:
+            self.tries = 8  # each system is solved alone, which takes time
 
         def law(**values):
             return self.jet(())(**values)[0]
@@ -139,8 +149,8 @@ class Measured(Formula):
         if self.result == "R":
             return np.array(n)[:, None] / X - values["Z"]
         name = self.result[2:]
-        if self.system.is_plain(name):
-            return X * values[f"D_{name}"] / self.system.places(name, values)
+        if self.system.by_work(name):
+            return X * self.system.work(name, values) / self.system.places(name, values)
         shares = np.full(X.shape, np.nan)
         for j in np.flatnonzero(~np.isnan(X).any(axis=0)):
             own = {q: float(v[j]) for q, v in values.items()}
@@ -150,7 +160,7 @@ class Measured(Formula):
     def _slope(self, q: str, systems: np.ndarray, n: tuple[int, ...]) -> np.ndarray:
         """Of the result by the quantity `q`, as `_values`."""
         at, station = self.system.names.index(q), self.result[2:]
-        if q in self.system.exact and (not station or self.system.is_plain(station)):
+        if q in self.system.exact and (not station or self.system.by_work(station)):
             X, slopes = self.system.solved(systems, n)
             if self.result == "X":
                 return slopes[q]
@@ -158,7 +168,7 @@ class Measured(Formula):
                 return -np.array(n)[:, None] / X**2 * slopes[q] - (q == "Z")
             values = dict(zip(self.system.names, systems, strict=True))
             own = X if q == f"D_{station}" else 0.0
-            served = slopes[q] * values[f"D_{station}"] + own
+            served = slopes[q] * self.system.work(station, values) + own
             return served / self.system.places(station, values)
         cycle = systems[[q[0] in "DZ" for q in self.system.names]].sum(axis=0)
         unit = cycle if q[0] in "DZw" else 1.0  # of a quantity that is zero, or nearly

@@ -325,6 +325,49 @@ def test_a_lock_that_nobody_measured_is_said_to_be_one(tmp_path):
     assert said.endswith("would bring nothing at N = 80."), "processors do not help"
 
 
+def test_a_lock_whose_holder_computes_is_told_from_what_it_does_to_the_processors(tmp_path):
+    """A simulation that knows no formula: 16 processors, 10 ms of computing, and 1.5 ms under a
+    lock, on a processor as well. The lock allows 667 a second, the processors 16/11.5 ms = 1,391.
+    """
+    path, users = tmp_path / "holder.csv", (1, 2, 4, 8, 16, 32, 64)
+    lines = ["N,X,R,U_cpu,c_cpu"]
+    for seed, N in enumerate(users):
+        X, R, U = simulated(N, 16, 0.010, 0.0015, count=40_000, seed=seed)
+        lines.append(f"{N},{X:.1f},{R:.5f},{U:.4f},16")
+    path.write_text("\n".join(lines) + "\n")
+    found = limits.read(path)
+    assert found.stations == ["lock", "cpu"]
+    assert [1 / time for time in found.face.times().values()] == pytest.approx(
+        [1391, 667], rel=0.03
+    )
+    assert "perhaps a lock that is held while its holder computes" in found.answer()
+    split, half, servers, computing = found.gains[::2]
+    assert (split.station, servers.station) == ("lock", "cpu")
+    assert split.gain == pytest.approx(0.9, abs=0.1) and half.gain == pytest.approx(0.95, abs=0.1)
+    assert max(servers.high, computing.high) < 0.02
+    demand = found.demands().loc["cpu"]
+    assert demand["D"] == pytest.approx(demand["D at the last load"], rel=0.03)
+
+
+def simulated(N, c, D, L, count, seed):
+    """X, R and the share of c processors in use, of N users who compute and then hold the lock, by
+    drawing the time to the next event of all who run.
+    """
+    random = np.random.default_rng(seed)
+    n, clock, busy, done = N, 0.0, 0.0, 0  # n compute, and the others hold the lock or wait
+    while done < count:
+        held = n < N
+        share = min(1.0, c / (n + held))
+        ends, released = n * share / D, held * share / L
+        step = random.exponential(1 / (ends + released))
+        clock, busy = clock + step, busy + step * min(n + held, c)
+        if random.random() * (ends + released) < ends:
+            n -= 1
+        else:
+            n, done = n + 1, done + 1
+    return done / clock, N * clock / done, busy / clock / c
+
+
 def test_a_plan_starts_from_what_was_measured(system, tmp_path):
     *figures, drives, each = system.figures()
     assert figures == pytest.approx((80, Z, D_CPU, C, D_LOCK), rel=0.02)

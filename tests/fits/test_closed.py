@@ -358,3 +358,36 @@ def test_runs_of_a_closed_system_are_noticed():
     X *= np.exp(0.003 * np.random.default_rng(1).standard_normal(len(X)))
     fits, _ = laws.fit_all(loads, X, law="closed", c_cpu=4)
     assert any("of the same run" in s for s in cautions(fits, laws.CLOSED, run))
+
+
+def holders(count, c, D, L):
+    """X, R and U_cpu of users who compute for D and hold a lock for L, computing, on c processors:
+    by the balance of the states in which n of them compute outside of the lock.
+    """
+    rows = []
+    for users in count:
+        n = np.arange(users + 1)
+        share = np.minimum(1, c / (n + (n < users)))
+        rise = np.log((n < users) * share / L + (n == users))[:-1] - np.log((n * share / D)[1:])
+        p = np.exp(np.append(0.0, np.cumsum(rise)))
+        X = p @ (n * share / D) / p.sum()
+        rows.append((X, users / X, p @ np.minimum(n + (n < users), c) / p.sum() / c))
+    return np.array(rows).T
+
+
+@pytest.mark.parametrize(("c", "D", "L"), [(16, 0.01, 0.0015), (8, 0.01, 0.005), (4, 0.03, 0.005)])
+def test_a_holder_who_computes_is_found_by_the_use_of_processors(c, D, L):
+    """A system without such a lock remains the result where there is none."""
+    users, random = np.array([1, 2, 4, 6, 8, 12, 16, 24, 32, 48, 64]), np.random.default_rng(5)
+    noise = np.exp(0.01 * random.standard_normal((3, len(users))))
+    X, R, U = holders(users, c, D, L) * noise
+    face = fit_closed(users, X, {"R": R, "U_cpu": np.minimum(U, 1).round(3)}, c_cpu=c)
+    assert face.law.system.computes == "lock" and not misses(face)
+    assert face.times() == pytest.approx({"cpu": (D + L) / c, "lock": L}, rel=0.06)
+    assert limit(face)[0] == ("lock" if L > (D + L) / c else "cpu")
+    plain = systems.closed(cpu=c, lock=1)
+    at = {"N": users, "D_cpu": D, "D_lock": L, "Z": 0.0}
+    X, R, U = (plain[n](**at) * e for n, e in zip(("X", "R", "U_cpu"), noise, strict=True))
+    face = fit_closed(users, X, {"R": R, "U_cpu": np.minimum(U, 1).round(3)}, c_cpu=c)
+    assert not face.law.system.computes
+    assert face.times() == pytest.approx({"cpu": D / c, "lock": L}, rel=0.06)

@@ -15,10 +15,10 @@ STATES = {
 TIMES = STATES["plain"][1]
 
 
-def balance(N, rates):
+def balance(N, rates, Z=TIMES["Z"]):
     """Probabilities of all states (at cpu, at lock) of N users, from their balance of flows.
     `rates(n, m)` has the rates of ends of computing and of holding the lock; users who think come
-    to the processors after 1/`TIMES["Z"]` each, and go from the lock to thinking.
+    to the processors after `Z` on average, and go from the lock to thinking.
     """
     places = [(n, m) for n in range(N + 1) for m in range(N + 1 - n)]
     number = {place: i for i, place in enumerate(places)}
@@ -26,7 +26,7 @@ def balance(N, rates):
     for n, m in places:
         done, released = rates(n, m)
         moves = [
-            ((n + 1, m), (N - n - m) / TIMES["Z"]),
+            ((n + 1, m), (N - n - m) / Z),
             ((n - 1, m + 1), done),
             ((n, m - 1), released),
         ]
@@ -71,6 +71,42 @@ def test_closed_systems_are_those_of_the_balance_of_states(kind):
         assert found == pytest.approx(expected(kind, N), rel=1e-8)
 
 
+@pytest.mark.parametrize("c", [1, 3, 8])
+@pytest.mark.parametrize("L", [0.0, 0.002, 0.012, 0.1])
+def test_processors_that_a_holder_needs_are_those_of_the_balance_of_states(c, L):
+    """Exact without think time: n compute, N - n are at the lock, and all who run share alike."""
+    D, laws = 0.03, systems.closed(cpu=c, lock=1, computes="lock")
+    for N in (1, 2, 5, 20):
+        n = np.arange(N + 1)
+        part = np.minimum(1, c / (n + (n < N)))
+        done, released = n * part / D, (n < N) * part / max(L, 1e-12)
+        # From n to n - 1 by an end of computing, and back by a release.
+        log_p = np.append(0.0, np.cumsum(np.log(done[:0:-1]) - np.log(released[-2::-1])))[::-1]
+        p = np.exp(log_p - log_p.max())
+        X = p @ done / p.sum()
+        at = {"N": N, "D_cpu": D, "D_lock": L, "Z": 0.0}
+        assert laws["X"](**at) == pytest.approx(X, rel=1e-9)
+        assert laws["U_cpu"](**at) == pytest.approx(X * (D + L) / c, rel=1e-9)
+    assert laws.keys() == {"X", "R", "U_cpu"}
+
+
+@pytest.mark.parametrize("Z", [0.02, 0.1, 1.0])
+def test_a_holder_needs_processors_nearly_as_in_the_balance_of_states_with_think_time(Z):
+    """And exactly where the processors are enough for all."""
+    D, L = TIMES["D_cpu"], TIMES["D_lock"]
+    for c, far in ((2, 0.025), (3, 0.025), (40, 1e-9)):
+
+        def rates(n, m, c=c):
+            part = min(1, c / max(n + (m > 0), 1))
+            return n * part / D, (m > 0) * part / L
+
+        law = systems.closed(cpu=c, lock=1, computes="lock")["X"]
+        for N in (3, 9, 25):
+            places, p = balance(N, rates, Z)
+            X = sum(q * rates(n, m)[1] for (n, m), q in zip(places, p, strict=True))
+            assert law(N=N, D_cpu=D, D_lock=L, Z=Z) == pytest.approx(X, rel=far)
+
+
 @pytest.mark.parametrize("kind", ["slows", "sleeps"])
 def test_a_lock_that_sleeps_or_slows_is_in_use_as_in_the_balance_of_states(kind):
     stations, more = STATES[kind]
@@ -86,9 +122,9 @@ def test_a_lock_that_sleeps_or_slows_is_in_use_as_in_the_balance_of_states(kind)
     assert law(N=6, **TIMES | more) == pytest.approx(held, rel=1e-8)
 
 
-@pytest.mark.parametrize("kind", STATES)
+@pytest.mark.parametrize("kind", [*STATES, "computes"])
 def test_slopes_are_those_of_the_values(kind):
-    stations, more = STATES[kind]
+    stations, more = STATES.get(kind, ({"cpu": 3, "lock": 1, "computes": "lock"}, {}))
     values = TIMES | more
     N = np.array([1.0, 3, 6.5, 40])
     for law in systems.closed(**stations).values():
