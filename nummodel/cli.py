@@ -31,7 +31,7 @@ option = partial(click.option, show_default=True)
 def wrapped(text: str) -> str:
     """Paragraphs in lines of a width that is easy to read."""
     options: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
-    return "\n".join(fill(paragraph, 88, **options) for paragraph in text.split("\n"))
+    return "\n\n".join(fill(paragraph, 88, **options) for paragraph in text.split("\n"))
 
 
 def say(text: object) -> None:
@@ -277,7 +277,9 @@ def fit(file, x, y, law, weights, holdout, level, at, known, target, plot, as_js
         file, x, y, law, weights, holdout, level, () if at is None else at, ",".join(known), target
     )
     if unknown := [n for n in getattr(found.fit, "free", ()) if n.startswith("c_")]:
-        tell(f"intervals may take minutes, as a number of servers is not known: {unknown[0]}")
+        tell(
+            f"intervals take long without a number of servers: give it, as in --known {unknown[0]}=1"
+        )
     result = found.document()
     if plot:
         image = found.picture().image(kind)

@@ -96,49 +96,62 @@ class Ahead:
             return None, str(reason)
 
     def answer(self, at: Any = ()) -> str:
-        """What the next doubling brings, and what the loads `at`; what that hangs on, and on what
-        such forecasts were checked. Or why nothing can be said.
+        """Two paragraphs: what is expected of the next doubling, and of the loads `at`; then what
+        that hangs on, and on what such forecasts were checked. Or why nothing can be said.
         """
-        seen, x, y = self._seen[0], self.x, self.y
+        seen = self._seen[0]
         if not seen:
             return f"No forecast: {self._seen[1]}."
         trend = seen.trend
-        then, *others = self.rows([2 * self.last, *(N for N in at if N > self.last)])
+        then, *others = self.rows([2 * self.last, *sorted(N for N in at if N > self.last)])
         low, middle, high = (_more(end / trend.X - 1) for end in (then.low, then.X, then.high))
         likely = seen.throughputs(np.array([then.N]), np.array([0.1, 0.9]))[0].tolist()
         said = [
-            f"At twice the last load, {x} = {show(then.N)}, {y} may be as low as {show(then.low)} "
-            f"or as high as {show(then.high)} ({self._percent} interval), with {show(then.X)} in "
-            "the middle: plan for the low end, or measure at that load first",
-            f"With a probability of 80 %, {y} lies between {show(likely[0])} and {show(likely[1])}",
+            f"At twice the last load, {self._expects(then)}: plan for the low end, or measure at "
+            "that load first",
             f"Beside the {show(trend.X)} at the last load, the low end is {low}, the middle "
-            f"{middle}, and the high end {high}",
+            f"{middle}, and the high end {high}; with a probability of 80 %, {self.y} lies between "
+            f"{show(likely[0])} and {show(likely[1])}",
+            *self._responds(then),
         ]
-        if then.low < (1 - LOW) * trend.X:
-            said.append(FELL)
-        if not np.isnan(then.R):
-            said.append(
-                f"The mean response time, in the unit of time of {y}, may be as long as "
-                f"{show(then.R_high)} or as short as {show(then.R_low)}, with {show(then.R)} in "
-                "the middle"
-            )
         for row in others:
             if row.N != then.N:
-                ends = f"as low as {show(row.low)} or as high as {show(row.high)}"
-                said.append(f"At {x} = {show(row.N)}, {y} may be {ends}")
-        said += self._hangs_on(trend, then)
+                said += [f"At {self._expects(row)}", *self._responds(row)]
+        why = self._hangs_on(trend, then)
+        if then.low < (1 - LOW) * trend.X:
+            why.append(FELL)
         if max(trend.X, self.columns["X"].max()) < trend.room < trend.each * then.N:
             room = show(trend.room)
-            said.append(
+            why.append(
                 f"If a transaction goes on needing as much processor time as now, all processors "
-                f"together allow {y} = {room}, or a little more, as utilisations have errors"
+                f"together allow {self.y} = {room}, or a little more, as utilisations have errors"
             )
         if not self.told_cpu:
-            said.append(
+            why.append(
                 "The table does not say how busy the processors were: with a column U_cpu, the "
                 "forecast could reckon with it"
             )
-        return ". ".join([*said, CHECKED, ""]).strip()
+        return "\n".join(". ".join([*some, ""]).strip() for some in (said, [*why, CHECKED]))
+
+    def _expects(self, row: Row) -> str:
+        """Throughput at a load."""
+        return (
+            f"{self.x} = {show(row.N)}, {self.y} may be as low as {show(row.low)} or as high as "
+            f"{show(row.high)} ({self._percent} interval), with {show(row.X)} in the middle"
+        )
+
+    def _responds(self, row: Row) -> list[str]:
+        """The mean response time there, and at the last load, in a sentence; none if unknown."""
+        if np.isnan(row.R):
+            return []
+        R = self.columns.get("R")
+        unit, of = (" s", "") if R is not None else ("", f", in the unit of time of {self.y},")
+        long, short, middle = (show(t) + unit for t in (row.R_high, row.R_low, row.R))
+        said = f"The mean response time{of} may then be {short} to {long}, with {middle} in the "
+        said += "middle"
+        if R is not None and not np.isnan(now := np.mean(R[self.columns["N"] == self.last])):
+            said += f"; it is {show(float(f'{now:.4g}'))} s at the last load"
+        return [said]
 
     def _hangs_on(self, trend: Trend, then: Row) -> list[str]:
         """What the forecast for twice the last load follows, and what it does not."""

@@ -91,9 +91,9 @@ class Study:
         return max(tests, key=lambda test: test.p, default=None)
 
     def answer(self) -> str:
-        """A paragraph each of the law, the forecast, the target, and the law's worth: where
-        throughput stops growing; what the next doubling brings; where the target is met; and what
-        speaks against the law, and which load to measure next.
+        """Paragraphs of the law, the forecast and what it rests on, the target, and the law's
+        worth: where throughput stops growing and what limits it; what the next doubling brings;
+        where the target is met; what speaks against the law, and which load to measure next.
         """
         N, X, _, x, y, *_ = self.used
         ahead = [self.ahead.answer(self.at)]
@@ -103,6 +103,8 @@ class Study:
             found = [answer(self.fit, x, y, self.level)]
             if self.limit:
                 found.append(f"What limits it is {self.limit['what']}: {self.limit['why']}.")
+            elif self.measured and isinstance(self.fit, Face):
+                found.append(self._open_limit(self.fit))
             starts = ["Of the fitted law:", *["Also,"] * len(self.cautions)]
             against = [f"{a} {b}." for a, b in zip(starts, self.cautions, strict=False)]
             if not self._refuted:
@@ -114,6 +116,17 @@ class Study:
         highest = f"The highest {y} measured is {show(X.max())}, at {x} = {show(N[X.argmax()])}"
         refused = [f"{sentence[:1].upper()}{sentence[1:]}." for sentence in self.cautions]
         return "\n".join([" ".join([f"{why}. {highest}.", *refused]), *ahead])
+
+    def _open_limit(self, fit: Face) -> str:
+        """What each of the two nearest limits allows, where the points do not settle which it is."""
+        both = sorted(fit.times().items(), key=lambda item: -item[1])[:2]
+        said = [
+            f"{'what was not measured' if f'U_{n}' not in self.measured else n} allows "
+            f"{self.used.y} = {show(float(f'{1 / t:.3g}'))}"
+            for n, t in both
+            if t > 0
+        ]
+        return f"What limits it is open: by the fit, {' and '.join(said)}."
 
     @cached_property
     def cautions(self) -> list[str]:
@@ -373,6 +386,7 @@ def fit_table(
         given.pop("Z", None)
     notes += [f"{n} is 0 at all loads, and is not used" for n in idle]
     notes += [*busy, *(f"{n} is not the same in all rows, and is not used" for n in changing)]
+    notes = [re.sub(r"\bN = (?=\d)", f"{used.x} = ", note) for note in notes]
     if holdout and not is_new.any():
         held = f"--holdout {holdout} holds no row out"
         used = used._replace(warnings=(*used.warnings, held))

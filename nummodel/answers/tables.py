@@ -10,6 +10,7 @@ def text(result: dict[str, Any], level: float, fits: Mapping[str, Fit]) -> str:
     """The result as tables for people."""
     lines = [
         "{y} against {x}: {n} points, {weights} weights".format(**result),
+        *["closed weighs each column by its own errors"] * ("closed" in result["laws"]),
         f"in brackets: {100 * level:.15g} % intervals",
     ]
     meanings = {q: f.law.meaning(q).meaning for f in fits.values() for q in f.free}
