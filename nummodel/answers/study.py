@@ -118,7 +118,7 @@ class Study:
         return "\n".join([" ".join([f"{why}. {highest}.", *refused]), *ahead])
 
     def _open_limit(self, fit: Face) -> str:
-        """What each of the two nearest limits allows, where the points do not settle which it is."""
+        """What each of the two nearest limits allows, where it is open which of them it is."""
         both = sorted(fit.times().items(), key=lambda item: -item[1])[:2]
         said = [
             f"{'what was not measured' if f'U_{n}' not in self.measured else n} allows "
