@@ -818,10 +818,28 @@ def test_forecasts_that_nobody_checked_are_told(tmp_path, options, warning):
     assert not any("checked" in told for told in few)
 
 
-@pytest.mark.parametrize("wanted", ["p95=1", "R", "R=", "R=-1", "X=0", "X=nan", "U=0.5", "R=1s"])
+@pytest.mark.parametrize("wanted", ["R=0.15", "R=150ms", "R_ms=150", "latency_us=150000"])
+def test_a_target_may_have_a_unit(tmp_path, wanted):
+    path = write(tmp_path, "N,tps,R_ms\n1,10,100\n2,19,105\n4,33,121\n8,52,154\n")
+    options = ("fit", path, "--law", "amdahl", "--target")
+    assert result(*options, wanted)["target"]["value"] == pytest.approx(0.15)
+    said = " ".join(nummodel(*options, wanted).stdout.split())
+    assert "A mean response time of 0.15 s or less was kept at N = 4" in said
+    assert "may have another unit" not in said
+    far = " ".join(nummodel(*options, "R=150").stdout.split())
+    assert "Measured were 0.1 to 0.154 s: the target may have another unit" in far
+    assert result(*options, "tps=50")["target"]["name"] == "X"
+
+
+@pytest.mark.parametrize(
+    "wanted", ["p95=1", "R", "R=", "R=-1", "X=0", "X=nan", "U=0.5", "R=1h", "R=s"]
+)
 def test_a_target_that_is_none_is_refused(tmp_path, wanted):
     done = nummodel("fit", write(tmp_path, GOOD), "--target", wanted)
-    assert done.returncode == 2 and "as in X=1000 or R=0.5 (percentiles are not" in done.stderr
+    assert (
+        done.returncode == 2
+        and "as in X=1000, R=0.5 or R=500ms (percentiles are not" in done.stderr
+    )
 
 
 @pytest.mark.parametrize(

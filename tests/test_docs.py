@@ -24,6 +24,7 @@ from inprocess import nummodel
 
 from nummodel import models
 from nummodel.nomenclature import QUANTITIES
+from nummodel.records._others import quantity
 from nummodel.reports import notebook, runs
 
 ROOT = Path(__file__).parent.parent
@@ -252,3 +253,19 @@ def test_citation_agrees_with_the_project():
     assert citation["version"] == project["version"] and citation["license"] == project["license"]
     assert citation["authors"] == [{"name": f"{project['name']} developers"}]
     assert f"{project['name']} {project['version']}" in PAGES["README.md"]
+
+
+def test_the_names_of_columns_are_known():
+    """Each name in the table of docs/use.md means what its row says."""
+    rows = re.findall(r"^\| ([RZUc]\w*), .* \| (.*) \|$", PAGES["docs/use.md"], re.M)
+    assert [meant for meant, _ in rows] == ["R", "Z", "U_cpu", "U_disk", "c_cpu"]
+    for meant, names in rows:
+        known = [
+            n for n in re.findall("`([^`]+)`", names) if n not in ("avg", "average", "mean", "U_")
+        ]
+        first = {quantity(name)[0].partition("_")[0] for name in known}
+        assert first == {meant.partition("_")[0]} and quantity(known[0]) == (meant, 1.0)
+        percents = names.partition("; ")[2]
+        for name in re.findall("`([^`]+)`", percents):
+            size = quantity(name)[1]
+            assert name in ("avg", "average", "mean", "U_") or size < 1 or name.endswith("_s")

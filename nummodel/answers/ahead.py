@@ -30,6 +30,8 @@ OTHER_LAWS = (
 )
 #: What is said of the interval of a forecast that follows a law.
 FOLLOWED = "That makes the interval no narrower: it is as wide as without the system"
+#: A target so many times longer or shorter than all that was measured may have another unit.
+UNIT = 10.0
 #: If the interval reaches below the last throughput by this share or more, it is told why.
 LOW = 0.25
 
@@ -84,6 +86,7 @@ class Ahead:
         # A column of the file may have gaps, or another unit, and a warning says so.
         self.told_cpu = "U_cpu" in points.others or any("U_cpu" in w for w in points.warnings)
         self.last = float(points.N.max())
+        self.seconds = points.seconds
         self.x, self.y, self.level, self.fit = points.x, points.y, level, fit
         self.law = chosen or ""
 
@@ -145,12 +148,12 @@ class Ahead:
         if np.isnan(row.R):
             return []
         R = self.columns.get("R")
-        unit, of = (" s", "") if R is not None else ("", f", in the unit of time of {self.y},")
+        unit, of = (" s", "") if self.seconds else ("", f", in the unit of time of {self.y},")
         long, short, middle = (show(t) + unit for t in (row.R_high, row.R_low, row.R))
         said = f"The mean response time{of} may then be {short} to {long}, with {middle} in the "
         said += "middle"
         if R is not None and not np.isnan(now := np.mean(R[self.columns["N"] == self.last])):
-            said += f"; it is {show(float(f'{now:.4g}'))} s at the last load"
+            said += f"; it is {show(float(f'{now:.4g}'))}{unit} at the last load"
         return [said]
 
     def _hangs_on(self, trend: Trend, then: Row) -> list[str]:
@@ -298,10 +301,15 @@ class Ahead:
     def said_of(self, target: Target, wanted: Wanted) -> str:
         """Where a target is met, in sentences."""
         what = f"{self.y} of {show(target.value)} or more"
+        unit = " s" * self.seconds
         if target.name == "R":
-            what = f"a mean response time of {show(target.value)} or less"
+            what = f"a mean response time of {show(target.value)}{unit} or less"
         each = [f"{_likely(p)} at {self.x} = {show(N)}" for N, p in wanted.chances.items()]
         said = f"{what[0].upper()}{what[1:]} {wanted.said}."
+        R = self.columns.get("R")
+        if target.name == "R" and R is not None and not _near(target.value, R):
+            ends = f"{show(float(np.nanmin(R)))} to {show(float(np.nanmax(R)))}{unit}"
+            said += f" Measured were {ends}: the target may have another unit, as in R=500ms."
         if not each:
             return said
         return f"{said} By the forecast, the probability of {what} is {', '.join(each)}."
@@ -324,6 +332,11 @@ def _assumed(trend: Trend, x: str, y: str) -> list[str]:
     elif trend.end > NO_END * trend.X:
         goes = f"{which} goes on nearly as it is"
     return [*said, f"The forecast assumes that {goes}"]
+
+
+def _near(R: float, measured: np.ndarray) -> bool:
+    """Whether a response time is within `UNIT` times of those that were measured."""
+    return bool(np.nanmin(measured) / UNIT <= R <= UNIT * np.nanmax(measured))
 
 
 def _more(share: float) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 
 from nummodel.arguments import LARGEST
 from nummodel.errors import InputError
+from nummodel.records._others import SIZES, quantity
 from nummodel.records.readers.table import is_number
 
 COMPARISONS = {
@@ -25,15 +26,22 @@ class Target(NamedTuple):
     value: float
 
 
-def target(wanted: str | None) -> Target | None:
-    """The target in a text such as "R=0.5" or "X=1000". Raises InputError."""
+def target(wanted: str | None, y: str = "X") -> Target | None:
+    """The target in a text such as "R=0.5", "R=500ms" or "X=1000". R may have a name that columns
+    have, such as R_ms, and X is also called `y`. Raises InputError.
+    """
     if not wanted:
         return None
     name, _, value = (part.strip() for part in wanted.partition("="))
-    if name not in ("X", "R") or not is_number(value) or not 0 < float(value) < LARGEST:
-        told = "a throughput or a mean response time, as in X=1000 or R=0.5"
+    meant, size = ("X", 1.0) if name in ("X", y) else quantity(name)
+    if meant == "R" == name and (parted := re.fullmatch(r"(.*?)\s*([a-zµμ]+)", value)):
+        value, size = parted[1], SIZES.get(parted[2], np.nan)
+    good = meant in ("X", "R") and is_number(value) and size > 0
+    if not good or not 0 < float(value) * size < LARGEST:
+        told = "a throughput, or a mean response time in seconds or with a unit, as in X=1000, "
+        told += "R=0.5 or R=500ms"
         raise InputError(f"--target {wanted}: expected {told} (percentiles are not forecast)")
-    return Target(name, float(value))
+    return Target(meant, float(value) * size)
 
 
 def loads(at: str | Iterable[float]) -> list[float]:

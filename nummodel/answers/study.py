@@ -131,7 +131,7 @@ class Study:
     @cached_property
     def cautions(self) -> list[str]:
         """What speaks against the chosen law, its weights or its intervals."""
-        found, (_, _, _, x, y, _, run, _) = [], self.used
+        found, (_, _, _, x, y, _, run, *_) = [], self.used
         if self.chosen:
             found = laws.cautions(self.fits, self.chosen, run, x, y)
         if laws.CLOSED in self.refused:
@@ -347,8 +347,9 @@ def fit_table(
     """
     if not 0 < level < 1:
         raise InputError(f"--level {level}: expected a number between 0 and 1")
-    loads, wanted = options.loads(at), options.target(target)
+    loads = options.loads(at)
     points = columns.read(path, x, y, weights, complete=law == laws.CLOSED)
+    wanted = options.target(target, points.y)
     stations = [n[2:] for n in points.others if n.startswith("U_") and n != "U_lock"]
     given = options.given(known, stations)
     is_new = options.held_out(holdout, points.N, points.x)

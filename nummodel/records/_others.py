@@ -12,12 +12,13 @@ from nummodel.records.readers.table import Cells
 
 #: What R, Z, U_cpu and U_disk are called as well, beside words for a mean and for the unit.
 CALLED = {"r": "R", "latency": "R", "lat": "R", "response": "R", "response time": "R", "rt": "R"}
-CALLED |= {"z": "Z", "think time": "Z", "cpu": "U_cpu", "disk": "U_disk"}
+CALLED |= {"resp": "R", "resp time": "R", "z": "Z", "think time": "Z", "cpu": "U_cpu"}
+CALLED |= {"processor": "U_cpu", "disk": "U_disk"}
 #: Units that end a name, in seconds and in shares.
 SIZES = {"s": 1.0, "sec": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ns": 1e-9}
 SHARES = {"pct": 0.01, "percent": 0.01}
 #: Words for a utilisation. Without a unit it is a share.
-USED = {"util", "utilization", "utilisation", "usage", "busy"}
+USED = {"util", "utilization", "utilisation", "usage", "use", "busy"}
 #: What stands in an empty cell.
 EMPTY = {"", "-", "na", "nan", "n/a", "null", "none"}
 #: The highest share that a utilisation can be, with its errors.
@@ -38,6 +39,8 @@ def quantity(name: str) -> tuple[str, float]:
         meant = ("U" if what[0] in "Uu" else "c") + what[1:]
         return (meant, SHARES.get(unit, 1.0)) if fits else ("", 1.0)
     said = [word for word in words(name) if word not in MEANS - {"median"}]
+    if len(said) == 1 < len(words(name)) and said[0] in SIZES and said[0][0] != "s":
+        return "R", SIZES[said[0]]  # as avg_ms; avg_s may be a rate
     if said[1:] and said[0] in SHARES:
         said = [*said[1:], said[0]]
     unit = said.pop() if said[1:] and said[-1] in {*SIZES, *SHARES} else ""
@@ -61,13 +64,15 @@ def read(
     """
     found: dict[str, np.ndarray] = {}
     whole = np.ones(len(next(iter(cells.values()))), dtype=bool)
-    warnings, unknown = [], []
+    warnings: list[str] = []
+    unknown: dict[str, list[str]] = {}  # by what to call them
     rest = [name for name in cells if name not in used]
     for name in sorted(rest, key=lambda name: quantity(name)[0] != name):
         meant, size = quantity(name)
         if not meant:
             measured = kind(name) in ("time", "resource") or not USED.isdisjoint(words(name))
-            unknown += [name] * (measured and {"per", "ratio"}.isdisjoint(words(name)))
+            if measured and {"per", "ratio"}.isdisjoint(words(name)):
+                unknown.setdefault(_hint(name), []).append(name)
             continue
         lines = [line for line, cell in cells[name].items() if cell.strip().lower() in EMPTY]
         few = 2 * len(lines) < len(whole)
@@ -88,10 +93,20 @@ def read(
             whole &= np.isfinite(found[meant])
             of_file = " of the file" * numbered
             warnings.append(f"{rows}{of_file}: left out, as {name} is empty there")
-    if unknown:
-        how = "call a mean response time R_ms or R_s, and a utilisation in percent U_disk_pct"
-        warnings.append(f"not used: {', '.join(unknown)}; {how}")
+    warnings += [f"not used: {', '.join(names)}; {how}" for how, names in unknown.items()]
     return found, whole, warnings
+
+
+def _hint(name: str) -> str:
+    """What to call a column that was not recognised."""
+    said = {*words(name)}
+    if {"cpu", "processor"} & said:
+        return "call a utilisation of the processors U_cpu_pct (percent) or U_cpu (a share of 1)"
+    if any(re.fullmatch("[pq][0-9]+|[0-9]+th|median|max|min", word) for word in said):
+        return "it is no mean, and only mean response times are used"
+    if kind(name) == "time":
+        return "call a mean response time R_ms or R_s"
+    return "call a utilisation in percent U_cpu_pct, or U_disk_pct and the like"
 
 
 def _values(cells: Cells, name: str, path: Path, meant: str, size: float) -> np.ndarray:

@@ -31,7 +31,8 @@ UNCLEAR = ("", "resource", "count")
 class Points(NamedTuple):
     """Measurements from a table: loads, throughputs, their weights (one of `WEIGHTS` or a column),
     the names of the two columns, warnings of rows that may not belong together; where the table has
-    them, which run each row is of, and `others`: Z [s], R [s], U_name [share], c_name.
+    them, which run each row is of, and `others`: Z [s], R [s], U_name [share], c_name; and whether
+    all times are in `seconds`, as the name of R has a unit.
     """
 
     N: np.ndarray
@@ -42,6 +43,7 @@ class Points(NamedTuple):
     warnings: tuple[str, ...] = ()
     run: np.ndarray | None = None
     others: Mapping[str, np.ndarray] = {}
+    seconds: bool = False
 
     def where(self, keep: np.ndarray) -> "Points":
         """The measurements for which `keep` is true."""
@@ -93,7 +95,8 @@ def read(
     if not system:
         return Points(N, X, own, load, result, tuple(warnings), run)
     others, whole, unused = _others.read(cells, used, path, complete)
-    points = Points(N, X, own, load, result, (*warnings, *unused), run, others)
+    unit = "R" in others and "R" not in cells
+    points = Points(N, X, own, load, result, (*warnings, *unused), run, others, unit)
     return points if whole.all() else points.where(whole)
 
 
@@ -294,6 +297,9 @@ def _doubt(cells: Cells, names: list[str], loads: list[str], results: list[str])
     elif not candidates:
         times = _listed(c for c in names if kind(c) in TIMES and loads)
         why = f" ({times}: a time; a throughput is work over time)" if times else ""
+        if not loads and any(kind(c) == "throughput" for c in names):
+            why = " (a number of users or threads; where a load generator set the rate, "
+            why += "docs/use.md has the laws of open systems)"
         doubt = f"no column is known as the {what}{why}"
     elif result == "" and (kinds & {"duration", "time"} or bare(results[0])):
         doubt = f"{results[0]} may be something else, and a throughput is work over time"
