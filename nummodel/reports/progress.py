@@ -79,7 +79,11 @@ class Progress:
         message = outcome.error.partition("\n")[0] or done
         running, total = self._running(), len(self.outcomes)
         if self.bar.disable:
-            done = f"{total - len(self.unfinished)} of {total} done"
+            ended = [o for o in self.outcomes.values() if not o.unfinished]
+            failed = sum(bool(o.error) for o in ended)
+            done = f"{len(ended) - failed} of {total} done, {failed} failed"
+            if failed in (0, len(ended)):
+                done = f"{len(ended)} of {total} {'failed' if failed else 'done'}"
             message += f" ({done}; {running})" if running else f" ({done})"
         with self.bar.external_write_mode():
             tell(f"{run.name}: {message}")

@@ -26,12 +26,19 @@ BETWEEN = re.compile(r"(?<=\w\w[.?!]|.[\d)%][.?!])\s+")
 HEADING = re.compile(r'<h([23]) id="([^"]*)">(.*?)<a class="anchor-link".*?</h\1>', re.DOTALL)
 #: Texts, formulas and cells of code whose HTML is kept: runs of one notebook have these in common.
 KEPT = 4096
-#: Folds the code of each cell.
+#: Folds code and tracebacks; of an input that cannot be read, the message is all that is shown.
 FOLDED = """{% extends "basic/index.html.j2" %}
 {% block input_group %}
 {% if cell.source.strip() %}
 <details class="code"><summary>{{ "Parameters" if "parameters" in cell.metadata.tags else "Code" }}
 </summary>{{ super() }}</details>
+{% endif %}
+{% endblock %}
+{% block error %}
+{% if output.ename == "InputError" %}
+<div class="output_error"><pre>{{ output.evalue | escape }}</pre></div>
+{% else %}
+<details><summary>Traceback</summary>{{ super() }}</details>
 {% endif %}
 {% endblock %}
 """

@@ -235,7 +235,7 @@ def test_the_index_can_be_read_while_runs_go_on(tmp_path):
     assert re.sub(r"\d+\.\d s", "T s", err).splitlines() == [
         "nummodel: quick: executed in T s (1 of 3 done; running: slow)",
         "nummodel: slow: executed in T s (2 of 3 done; running: queued)",
-        "nummodel: queued: ZeroDivisionError: division by zero (3 of 3 done)",
+        "nummodel: queued: ZeroDivisionError: division by zero (2 of 3 done, 1 failed)",
         "nummodel: 1 of 3 runs failed",
     ]
     assert pages.RELOAD not in index.read_text() and "were done" not in index.read_text()
