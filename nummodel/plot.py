@@ -16,6 +16,7 @@ from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.text import Annotation, Text
 
@@ -41,7 +42,8 @@ class Picture:
 
     def __init__(self, alt: str, width: float = 5.8, height: float = 3.6):
         self.alt = alt
-        self.figure = Figure(figsize=(width / LARGER, height / LARGER), layout="constrained")
+        roomy = ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.1)  # inches around text
+        self.figure = Figure(figsize=(width / LARGER, height / LARGER), layout=roomy)
 
     def png(self) -> bytes:
         """The figure as a PNG of twice its size on the screen."""
