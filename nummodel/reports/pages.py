@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator
 from datetime import datetime
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -26,8 +27,9 @@ PAGE = re.compile(
 )
 #: In the index as long as some runs are not done.
 RELOAD = '<meta http-equiv="refresh" content="30">'
-#: Sentences of an answer in the head of a page, and comparisons that are not folded there.
-SENTENCES, VERDICTS = 4, 4
+#: Paragraphs of an answer in the head of a page, or sentences of an answer that is one paragraph,
+#: and comparisons that are not folded there.
+PARAGRAPHS, SENTENCES, VERDICTS = 2, 4, 4
 
 
 def page(outcome: Outcome, names: Collection[str]) -> str:
@@ -37,6 +39,8 @@ def page(outcome: Outcome, names: Collection[str]) -> str:
     """
     body = rendering.body(outcome)
     answer, more = rendering.split(outcome.found or outcome.answer, SENTENCES)
+    if len(parts := outcome.found.splitlines()) > 1:
+        answer, more = "\n".join(parts[:PARAGRAPHS]), "\n".join(parts[PARAGRAPHS:])
     groups = [group for group in _groups([outcome]) if group["verdicts"]]
     # Claims, or else audits; what went wrong first.
     compared = [c for group in groups[:1] for _, c in group["rows"]]
@@ -78,7 +82,8 @@ def _answers(expected: dict[str, Any], outcome: Outcome) -> Iterator[str]:
 
 
 def index(outcomes: list[Outcome]) -> str:
-    """The page that shows all runs as cards, failed ones first, and lists all claims, audits apart.
+    """The page that shows all runs as cards, those of the reader's own files and failed ones first,
+    and lists all claims, audits apart.
 
     Above the cards, it has the questions of the documents that these runs are about. Runs of the
     same notebook also make a table, which a click on a head sorts. As long as some runs are not
@@ -88,10 +93,12 @@ def index(outcomes: list[Outcome]) -> str:
     for outcome in outcomes:
         by_notebook.setdefault(outcome.run.notebook.stem, []).append(outcome)
     few = [o for o in outcomes if o.error or len(by_notebook[o.run.notebook.stem]) <= MANY]
+    cards = [_card(o) for o in sorted(few, key=lambda o: not o.error)]
     return _template("index.html.j2").render(
         outcomes=outcomes,
         questions=_questions(outcomes),
-        cards=[_card(o) for o in sorted(few, key=lambda o: not o.error)],
+        own=[card for card in cards if card["file"]],
+        lessons=[card for card in cards if not card["file"]],
         notebooks=[_beside(of_notebook) for of_notebook in by_notebook.values()],
         groups=_groups(outcomes),
         reload=RELOAD,
@@ -122,6 +129,7 @@ def _card(outcome: Outcome) -> dict[str, Any]:
     text = "" if outcome.unfinished else outcome.found or outcome.answer
     return {
         "outcome": outcome,
+        "file": Path(outcome.run.parameters["file"]).name if outcome.own else "",
         "figure": rendering.figure(outcome),
         "sentence": rendering.split(text, 1)[0],
         "groups": [group for group in _groups([outcome]) if group["verdicts"]],

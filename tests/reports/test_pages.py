@@ -92,6 +92,31 @@ def test_a_long_answer_is_folded_after_four_sentences(tmp_path):
     assert "sentence five. This is sentence six." in folded
 
 
+def test_an_answer_of_paragraphs_is_folded_after_two(tmp_path):
+    parts = [f"Part {word} says this. And that. And more." for word in ("one", "two", "three")]
+    path = written(tmp_path, "parts", f"{RECORD}\nclaims.record('answer', {chr(10).join(parts)!r})")
+    head = page_of(path, tmp_path / "out", size=4).partition("</header>")[0]
+    shown, folded = head.split("<details>")
+    assert f"</strong> {parts[0]}</p>" in shown and f"<p>{parts[1]}</p>" in shown
+    assert f"<p>{parts[2]}</p>" in folded
+
+
+def test_a_page_of_what_cannot_be_read_says_why_and_has_no_traceback(tmp_path):
+    told = "mine.csv:3: rps is 'abc', expected a number"
+    cell = f'from nummodel.errors import InputError\nraise InputError("{told}")'
+    report.execute_run(Run(written(tmp_path, "unread", cell)), tmp_path / "out")
+    body = (tmp_path / "out" / "unread.html").read_text().partition("</header>")[2]
+    shown = body.partition('<div class="output_error">')[2].partition("</div>")[0]
+    assert text_of(shown).strip() == told and "Traceback" not in body
+
+
+def test_the_traceback_of_another_error_is_folded(tmp_path):
+    report.execute_run(Run(written(tmp_path, "broken", "1 / 0")), tmp_path / "out")
+    body = (tmp_path / "out" / "broken.html").read_text()
+    folded = body.partition("<details><summary>Traceback</summary>")[2].partition("</details>")[0]
+    assert "ZeroDivisionError" in folded
+
+
 def test_a_section_has_one_table_of_all_that_it_records(tmp_path):
     """Also where a heading stands in the middle of a cell."""
     record = "from nummodel.records import claims\nclaims.record({!r}, 1)"
@@ -180,6 +205,20 @@ def test_the_index_shows_all_runs_of_the_folder_failed_ones_first(tmp_path):
     before = (out / "index.html").stat().st_mtime_ns
     report.make([Run(good)], out, jobs=1)
     assert (out / "index.html").stat().st_mtime_ns == before, "nothing has changed"
+
+
+def test_runs_of_the_readers_own_files_stand_first_and_name_them(tmp_path):
+    mine = tmp_path / "mine.csv"
+    mine.write_text("N,X\n1,2\n")
+    lesson, good = written(tmp_path, "a", "1 / 0"), written(tmp_path, "b", CLAIMS)
+    bad = written(tmp_path, "c", "1 / 0")
+    planned = [Run(lesson), *(Run(path, {"file": str(mine)}) for path in (good, bad))]
+    report.make(planned, tmp_path / "out", jobs=1)
+    index = (tmp_path / "out" / "index.html").read_text()
+    own, lessons = text_of(index.partition("Your own files</h2>")[2]).split("The notebooks ", 1)
+    asked = ["mine.csv: Is c right?", "mine.csv: Is b right?"]
+    assert [own.index(told) for told in asked] == sorted(own.index(told) for told in asked)
+    assert "Is a right?" in lessons and "Is a right?" not in own
 
 
 def test_a_page_of_an_earlier_command_is_linked(tmp_path):
