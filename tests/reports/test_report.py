@@ -53,18 +53,22 @@ def test_failures_are_told_and_the_others_finish(mixed):
 
 
 def test_answers_to_exercises_are_in_the_units_of_the_run(tmp_path):
-    """A range of an answer says so; an interval that is recorded as one does not."""
-    code = "from nummodel.records import claims\n"
+    """A range of an answer says so; an interval that is recorded as one does not. A record that
+    only the exercise makes has the unit of one whose name differs in the number.
+    """
+    code = "from nummodel.records import claims\nclaims.record('error at 9', 0.1, '%')\n"
     code += "claims.record('gain', 0.0089, '%')\nclaims.record('peak', 35.57)\n"
     code += "claims.record('peak, interval', (32.36, 40.5))\nclaims.record('law', 'usl')"
     path = notebook(tmp_path, "one", code)
     book = json.loads(path.read_text())
     expected = {"gain": 0.0089, "peak": [35, 36], "peak, interval": [32.4, 40.5], "law": "usl"}
+    expected |= {"error at 12": 0.15}
     exercise = {"question": "Where?", "parameters": {"size": 3}, "expect": expected}
     book["metadata"]["nummodel"] = {"exercises": [exercise]}
     path.write_text(json.dumps(book))
     page = pages.page(report.execute_run(Run(path), tmp_path / "out"), ())
-    told = "gain: 0.89 %; law: usl; peak: between 35 and 36; peak, interval: 32.4 to 40.5."
+    told = "error at 12: 15 %; gain: 0.89 %; law: usl; peak: between 35 and 36; "
+    told += "peak, interval: 32.4 to 40.5."
     assert told in page
 
 
