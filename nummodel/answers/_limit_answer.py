@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from nummodel.fits._closed import NEAR
+from nummodel.fits._closed import NEAR, farthest
 from nummodel.nomenclature import show
 
 #: A gain is worth a change if the lower end of its interval is at least this share.
@@ -81,14 +81,18 @@ def _verdict(found: Any) -> tuple[str, list[str]]:
     shares = {n: _in_use(found, n[2:]) for n in study.measured if n != "R"}
     full = shares.get(f"U_{first}", 0.0) >= FULLY
     only = full and all(shares.get(f"U_{n}", 0.0) < FULL for n in rest)
-    if not study.limit and not only:
+    cautions = study.cautions
+    if found.rejected:
+        much = show(float(f"{farthest(found.face):.1g}"), "%")
+        cautions = [f"a test rejects the model, which is up to {much} off"]
+    if not found.limit and not only:
         times = sorted(found.face.times().values())
         apart = f"the two differ by {show(round(times[-1] / times[-2] - 1, 2), '%')} only"
         if times[-2] > NEAR * times[-1]:
-            return "open", [f"{apart}, and a model may be wrong by as much", *study.cautions]
-        return "open", ["other stations fit nearly as well", *study.cautions]
+            return "open", [f"{apart}, and a model may be wrong by as much", *cautions]
+        return "open", ["other stations fit nearly as well", *cautions]
     against = []
-    if not study.limit:
+    if not found.limit:
         against.append(f"the model does not exclude {named(found, rest[0])}")
     if found.sureness < SURE:
         against.append(f"{show(1 - found.sureness, '%')} of the refits name another limit")
@@ -103,7 +107,7 @@ def _verdict(found: Any) -> tuple[str, list[str]]:
         )
     if len(study.measured) < 2:
         against.append(f"only {', '.join(study.measured)} was measured beside {study.used.y}")
-    against += [] if full else study.cautions
+    against += cautions if found.rejected or not full else []
     return "likely" if against else "sure", against
 
 

@@ -17,7 +17,7 @@ from nummodel.answers import _limit_answer
 from nummodel.answers.study import Study, fit_table
 from nummodel.errors import InputError
 from nummodel.fits import bootstrap
-from nummodel.fits._closed import Face, misses, rival
+from nummodel.fits._closed import Face, farthest, limit, misses, rival
 from nummodel.fits._targets import of
 from nummodel.models import systems
 from nummodel.models._stations import System
@@ -26,6 +26,9 @@ from nummodel.records import columns
 if TYPE_CHECKING:
     import pandas as pd
 
+#: A system that a test rejects is used if it is nowhere farther from the mean of a column: repeated
+#: runs may scatter so little that a test notices what matters to nobody.
+NEARLY = 0.1
 #: Refits from which intervals come.
 DRAWS = 400
 #: A change of a station of several servers, and of a single server, and what its gain hangs on.
@@ -87,14 +90,24 @@ class Limits:
         return self.face.law.system  # type: ignore[attr-defined]
 
     @cached_property
+    def rejected(self) -> str:
+        """Why a test rejects the closed system; "" if none does."""
+        return "" if self.study.chosen == "closed" else misses(self.face) or self.study.choice[1]
+
+    @property
+    def limit(self) -> tuple[str, str] | None:
+        """The station that would be full with more users, and why; None if several may be it."""
+        return limit(self.face)
+
+    @cached_property
     def unmet(self) -> str:
         """Why no closed system speaks for the measurements; "" if one does."""
         study = self.study
         if not study.measured:
             why = "loads and throughputs alone do not tell one station from another"
             return "; ".join([*(study.notes or [why]), *self.unused])
-        if study.chosen != "closed":
-            missed = misses(self.face).removeprefix("it ")
+        if self.rejected and farthest(self.face) > NEARLY:
+            missed = self.rejected.removeprefix("it ")
             rejected = f"no model of users and resources fits: the best one {missed}"
             return "; ".join([*study.notes, rejected])
         if self.face.dof <= 0:

@@ -279,6 +279,20 @@ def misses(fit: Face) -> str:
     return ""
 
 
+def farthest(fit: Face) -> float:
+    """How far a closed system is from the mean of a column at one load, at most, as a share of it;
+    of a utilisation, as a share of its highest mean.
+    """
+    whole, far = fit.whole, 0.0
+    for part, name in enumerate(("X", *fit.others), 1):
+        of_part = whole.known["part"] == part
+        loads, place = np.unique(whole.N[of_part], return_inverse=True)
+        found = np.bincount(place, whole.X[of_part]) / np.bincount(place)
+        off = abs(found - whole.at(loads, part=np.full(len(loads), float(part))))
+        far = max(far, np.max(off / (found.max() if name.startswith("U_") else found)))
+    return float(far)
+
+
 def _longer(fit: Face, one: str, other: str) -> bool:
     """Whether the demand per server at one station is larger than at another, beyond errors."""
 
