@@ -21,6 +21,10 @@ def elementwise(body: Callable, *points: Mapping[str, float]) -> Callable:
     gives for arrays what it gives for numbers. Raises ValueError if its result is no number.
     """
 
+    def own(**values: Any) -> Any:
+        """Called with copies, which it may change."""
+        return body(**{n: v.copy() if isinstance(v, np.ndarray) else v for n, v in values.items()})
+
     def number(**values: float) -> float:
         try:
             result = body(**values)
@@ -36,7 +40,7 @@ def elementwise(body: Callable, *points: Mapping[str, float]) -> Callable:
 
     def together(**values: Any) -> Any:
         try:
-            return body(**values)
+            return own(**values)
         except (ArithmeticError, ValueError):  # at some of the points
             return one_by_one(**values)
 
@@ -44,7 +48,7 @@ def elementwise(body: Callable, *points: Mapping[str, float]) -> Callable:
     with np.errstate(all="ignore"):
         expected = one_by_one(**columns)
         try:
-            found = np.asarray(body(**columns), dtype=float)
+            found = np.asarray(own(**columns), dtype=float)
         except Exception:  # it takes numbers only
             return one_by_one
     same = found.shape == expected.shape and np.allclose(found, expected, equal_nan=True)

@@ -41,6 +41,7 @@ class Formula:
     bends = True
     #: The starts from which a search descends.
     tries = 4
+    _copies = False  # whether the body may change its arguments
 
     def __init__(
         self,
@@ -204,7 +205,8 @@ class Formula:
             compiled = sp.lambdify(list(self.symbols.values()), all_of_them, modules, cse=True)
 
         def computed(**values: Any) -> list:
-            arrays: dict[str, Any] = {n: np.asarray(values[n], dtype=float) for n in values}
+            own = np.array if self._copies else np.asarray
+            arrays: dict[str, Any] = {n: own(values[n], dtype=float) for n in values}
             with np.errstate(all="ignore"):
                 if not self._plain:
                     return compiled(*(arrays[n] for n in self.quantities))

@@ -164,6 +164,14 @@ def _width(covariance: np.ndarray, dof: float, level: float) -> float:
     return float(np.quantile(np.abs(normal).max(axis=1) / scale, level))
 
 
+def _determined(covariance: np.ndarray) -> bool:
+    """Whether it is one: points that leave a combination of estimates open make it garbage."""
+    if not np.isfinite(covariance).all():
+        return False
+    values = np.linalg.eigvalsh(covariance)
+    return bool(values.min() >= -1e-9 * values.max())
+
+
 def document(
     before: str | Path,
     after: str | Path,
@@ -225,7 +233,7 @@ def compared(tables: list[Points], weights: str, level: float) -> dict[str, Any]
             "other file, which nothing tests"
         )
     rows = np.full((len(loads) + 1, 3), np.nan)
-    if chosen and all(np.isfinite(side.covariance).all() for side in chosen):
+    if chosen and all(map(_determined, (side.covariance for side in chosen))):
         rows = ratios(chosen[0], chosen[1], log, level)
     heights = np.array([side.height for side in means[log]])
     b, a = np.exp(heights) if log else heights

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
 #: A curve is too high if it asks a station for more than all of its time, by this share.
 FULLER = 0.02
-#: An R that is as many times too large, or more, may be in another unit.
-MUCH = 100.0
 #: Names of loads that are rates of arrival, and no numbers of users.
 ARRIVALS = re.compile(r"(?i)lamb?da|arrival|(^|_)(rate|rps|qps)($|_)")
 #: Servers that one user may keep busy: more of them count the work of others.
@@ -126,6 +124,8 @@ class Study:
             for n, t in both
             if t > 0
         ]
+        if not any(n.startswith("U_") for n in self.measured):
+            return "What limits it is open, as no utilisation was measured."
         return f"What limits it is open: by the fit, {' and '.join(said)}."
 
     @cached_property
@@ -365,6 +365,10 @@ def fit_table(
     given = constant | given
     told: dict[str, Any] = {"Z": given.get("Z")} | measured
     notes = contradictions(used.N, used.X, **told)
+    if notes and told["Z"] and not contradictions(used.N, used.X, **told | {"Z": None}):
+        why = f"{notes[0]}; without it, the columns agree"
+        used, notes = used._replace(warnings=(*used.warnings, f"Z is not used: {why}")), []
+        del given["Z"], told["Z"]
     if notes and (unit := _unit(used, told)):
         why = f"{notes[0].partition(':')[0]}; it would agree in {unit}: then call it R_{unit}"
         other_unit = f"R is not used: {why}"
@@ -402,9 +406,9 @@ def fit_table(
 
 def _unit(used: Points, told: dict[str, Any]) -> str:
     """The unit, other than seconds, in which R would agree with loads and throughputs; "" if none
-    does, or if R is too large by less than units are.
+    does.
     """
-    if "R" not in told or np.median(told["R"] * used.X / used.N) < MUCH:
+    if "R" not in told:
         return ""
     units = {"ms": told["R"] / 1e3, "us": told["R"] / 1e6}
     agree = (u for u, R in units.items() if not contradictions(used.N, used.X, **told | {"R": R}))

@@ -41,7 +41,9 @@ def lack_of_fit(fit: Fit) -> LackOfFit | None:
     few points for either test.
     """
     fit = fit.whole
-    p = _explained(fit, len(fit.means[0]) - len(fit.inner), _between(fit))
+    # What is forgiven of the squares between means and curve is no scatter of repeated loads.
+    rest = max(fit.means[2], fit.w @ fit.least)
+    p = _explained(fit, len(fit.means[0]) - len(fit.inner), _between(fit), rest)
     if p is not None:
         return LackOfFit(p, "against the scatter of repeated loads")
     p = _bends(fit)
@@ -71,7 +73,7 @@ def errors(fit: Fit, run: Any = None) -> tuple[float, str]:
 def missed(fit: Fit, lack: LackOfFit) -> str:
     """By how much a law misses the points (root mean square), and how sure that is."""
     off = float(np.sqrt(np.mean((fit.X / fit.at(fit.N) - 1) ** 2)))
-    return f"misses the points by {100 * off:.2g} % (p = {lack.p:.2g}, {lack.how})"
+    return f"misses the points by {show(float(f'{off:.2g}'), '%')} (p = {lack.p:.2g}, {lack.how})"
 
 
 def cautions(fit: Fit, run: Any = None, x: str = "", y: str = "") -> list[str]:
@@ -238,14 +240,15 @@ def _blocks(setting: np.ndarray) -> np.ndarray:
     return np.arange(len(setting)) // (size if alike else len(setting))
 
 
-def _explained(fit: Fit, more: int, squares: float) -> float | None:
-    """p value of the F test of `squares` that `more` estimates would explain."""
+def _explained(fit: Fit, more: int, squares: float, rest: float) -> float | None:
+    """p value of the F test of `squares` that `more` estimates would explain, against the `rest`
+    of the squares.
+    """
     from scipy.special import fdtrc
 
     spare = len(fit.N) - len(fit.inner) - more
     if more < 1 or spare < 2:
         return None
-    rest = max(fit.rss - squares, fit.w @ fit.least)  # rounding alone scatters by as much
     return float(fdtrc(more, spare, max(squares, 0.0) / more / (rest / spare)))
 
 

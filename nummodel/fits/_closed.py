@@ -28,7 +28,8 @@ NEAR = 0.9
 LEVEL = 0.95
 #: A utilisation that is off by no more rejects no system: other programs use processors, too.
 SHARE = 0.02
-#: A given think time is doubted by as many standard errors, and by at least this share of it.
+#: A given think time is doubted by as many standard errors, and by at least this share of it and of
+#: the shortest cycle.
 SURELY, SMALL = 5.0, 0.02
 #: The step of a difference, as a share of the value.
 STEP = 1e-6
@@ -75,6 +76,11 @@ class Face(Fit):
         return self.whole.covariance
 
     @property
+    def variance(self) -> float:  # type: ignore[override]
+        """That of all columns together."""
+        return self.whole.variance
+
+    @property
     def _flat(self) -> bool:
         return self.whole._flat
 
@@ -118,9 +124,15 @@ class Face(Fit):
         """
         import pandas as pd
 
-        own, N = self.whole.w[self.whole.known["part"] == part][0], np.asarray(N, dtype=float)
+        N = np.asarray(N, dtype=float)
         at = N if N.size <= MANY else np.quantile(N, np.linspace(0, 1, MANY), method="nearest")
-        table = self.whole.predict(at, level, np.full(np.shape(at), own), part=float(part))
+        value = self.whole.at(at, part=np.full(at.shape, float(part)))
+        first = np.flatnonzero(self.whole.known["part"] == part)[0]
+        half = np.broadcast_to(self.whole.half, self.whole.N.shape)[first]
+        # The error of the part, which all its points have, and that of the rounding at each load.
+        error = 1 / self.whole.w[first] - (half / self.whole.X[first]) ** 2 / 3
+        weights = 1 / (error + (half / value) ** 2 / 3)
+        table = self.whole.predict(at, level, weights, part=float(part))
         if at is N:
             return table
         value = self.whole.at(N, part=np.full(N.shape, float(part)))
@@ -171,7 +183,7 @@ def _fitted(N, X, others: Mapping[str, np.ndarray], known: dict[str, Any], compu
     try:
         laws = systems.closed(computes=computes, **servers)
         columns = {n: v for n, v in others.items() if n in laws}
-        halves = {n: _rounding(v) for n, v in columns.items()}
+        halves = {n: _rounding(v) for n, v in {"X": X, **columns}.items()}
         whole = joint.measured(laws, {"N": N, "X": X, **columns}, halves, **known)
     except ValueError as wrong:
         raise InputError(str(wrong)) from None
@@ -237,10 +249,11 @@ def other_think_time(N, X, R, Z: float) -> str:
     """What response times say against a given think time Z, which is smaller than what
     `contradictions` finds: how long users think by N/X - R, if that is surely not Z; else nothing.
     """
-    thinking = np.asarray(N, dtype=float) / X - R
+    cycle = np.asarray(N, dtype=float) / X
+    thinking = cycle - R
     usual = float(np.median(thinking))
     error = SURELY * 1.2533 * 1.4826 * np.median(abs(thinking - usual)) / np.sqrt(len(thinking))
-    if len(thinking) < 4 or abs(usual - Z) <= max(error, SMALL * Z):
+    if len(thinking) < 4 or abs(usual - Z) <= max(error, SMALL * Z, SMALL * np.min(cycle)):
         return ""
     return (
         f"by N/X - R, users think for {usual:.4g} s in the median of all rows, and not for "
@@ -336,11 +349,18 @@ def rival(fit: Face) -> str:
 
 def limit(fit: Face) -> tuple[str, str] | None:
     """The station that would be full with more users, and why. None if several may be it, and
-    where X is all that was measured: stations of other sizes can make the same curve.
+    where X is all that was measured, or a station is known by neither its servers nor its
+    utilisation: stations of other sizes can make the same curves.
     """
     longest = fit.times()
     first, *rest = sorted(longest, key=longest.__getitem__, reverse=True)
-    if not fit.others or (rest and longest[rest[0]] > NEAR * longest[first]):
+    found = fit.law.system.servers[first] is None and first != "lock"  # type: ignore[attr-defined]
+    measured = any(n.startswith("U_") for n in fit.others)
+    if (
+        not fit.others
+        or (found and not measured)
+        or (rest and longest[rest[0]] > NEAR * longest[first])
+    ):
         return None
     if any(not _longer(fit, first, n) for n in rest) or rival(fit):
         return None

@@ -58,7 +58,8 @@ def fit(
     `resolution` is the half-width of the rounding of X, a number or an array: errors are taken to
     be at least as large as rounding makes them.
 
-    A function may take time, if it takes one number for each argument and no arrays: its intervals
+    Loads are positive, and so is at least one result. A function is given its loads as floats. It
+    may take time, if it takes one number for each argument and no arrays: its intervals
     are searched from the estimates only.
 
     Raises InputError if there are fewer different loads than quantities to estimate, or if the best
@@ -81,8 +82,8 @@ def fit(
             raise ValueError(f"fit: start has {names}, expected {expected}")
         for name, value in start.items():
             within(name, value, *law.range_of(name))
-    local = start is not None or (isinstance(law, Function) and law.slow)
     given = {field.name: getattr(checked, field.name) for field in fields(checked)}
+    local = start is not None or (isinstance(law, Function) and law.slow)
     result = Fit(**given, estimate=search(checked, start), local=local)
     try:
         law(**{law.quantities[0]: result.N}, **result.values)
@@ -145,14 +146,17 @@ class Fit(Solved):
         """Of each estimate: value, standard error, profile interval, and whether it is identified.
 
         NaN where a figure does not exist: no error without points to spare, no standard error on a
-        bound. `identified` is false on a bound, and for an interval that is as wide as the range.
+        bound. `identified` is false on a bound, for an interval that is as wide as the range, and
+        without points to spare.
         """
         if level not in self._estimates:
             stderr = dict(zip(self.inner, np.sqrt(np.diag(self.covariance)), strict=True))
             estimates = {}
             for name in self.free:
                 low, high = self.interval(name, level)
-                open_ = np.isinf(high) or (low, high) == self.law.range_of(name) or self._flat
+                open_ = (
+                    not np.isfinite(high) or (low, high) == self.law.range_of(name) or self._flat
+                )
                 identified = bool(name not in self.at_bound and not open_)
                 error = float(stderr.get(name, np.nan))
                 estimates[name] = Estimate(self.estimate[name], error, low, high, identified)

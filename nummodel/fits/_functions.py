@@ -2,16 +2,18 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from copy import copy
-from functools import lru_cache
+from functools import cache, lru_cache
 from inspect import Parameter, signature
 from math import inf
 from typing import Any
 
-from numpy import vectorize
+import numpy as np
 
 from nummodel.formula import Formula
 from nummodel.nomenclature import Quantity
 
+#: Places at which a function is asked whether a quantity is its scale, and the highest load there.
+PLACES, LOADS = 40, 2000.0
 Bounds = Mapping[str, tuple[float, float]]
 
 
@@ -20,12 +22,37 @@ class Function(Formula):
     may be too long.
     """
 
-    _symbolic = False
+    _symbolic, _copies = False, True
+
+    @cache  # noqa: B019
+    def is_scale(self, name: str) -> bool:
+        """As `Formula.is_scale`, by values at many places: a function may have cases, and where it
+        is 0, it proves nothing.
+        """
+        random, found = np.random.default_rng(0), []
+        for _ in range(PLACES):
+            at = {n: self._anywhere(n, random) for n in self.quantities}
+            with np.errstate(all="ignore"):
+                found.append([float(self._called(**at | {name: k * at[name]})) for k in (1, 2)])
+        once, twice = np.array(found).T
+        known = np.isfinite(once) & np.isfinite(twice) & ((once != 0) | (twice != 0))
+        same = np.allclose(twice[known], 2 * once[known], rtol=1e-12, atol=0)
+        return bool(same and known.sum() > PLACES / 4)
+
+    def _anywhere(self, name: str, random: np.random.Generator) -> float:
+        """A value of a quantity; of the load, as of what has no bounds, over many decades."""
+        low, high = self.range_of(name)
+        if name == self.quantities[0]:
+            low, high = 1.0, LOADS
+        elif np.isfinite([low, high]).all():
+            return float(random.uniform(low, high))
+        low = max(low, 0.0) if low > -inf else 0.0
+        return low + float(np.exp(random.uniform(*np.log([1e-3, min(high, 1e4)]))))
 
     @property
     def slow(self) -> bool:
         """Whether it takes one number at a time, and no arrays."""
-        return isinstance(self._called, vectorize)
+        return isinstance(self._called, np.vectorize)
 
     @property
     def most(self) -> int:
@@ -93,7 +120,9 @@ def law_of(
 @lru_cache(256)  # so that a law is not derived again for each fit
 def _told(law: Formula, meanings: tuple) -> Formula:
     other = copy(law)
-    other.own, other._valid = dict(meanings), None
+    other.own = dict(meanings)
+    if any(other.own[n][3:] != law.meaning(n)[3:] for n in other.own):
+        other._valid = None  # it knows the ranges that the law had
     for derived in ("symbols", "expr", "_called"):  # from the ranges that it had
         other.__dict__.pop(derived, None)
     return other

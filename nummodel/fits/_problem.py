@@ -168,7 +168,7 @@ def problem(law: Formula, data, weights, resolution, times, known) -> Problem:
     load, result = law.quantities[0], law.result
     for q in (load, result):
         if q not in data:
-            expected = f"expected {load} and {result}: rename them"
+            expected = f"expected {load} and {result}: rename them; the load comes first"
             raise ValueError(f"fit: no column {q} among {', '.join(data)}, {expected}")
     columns = {n: numbers(n, data[n]) for n in (*law.quantities, result) if n in data}
     for n in known:
@@ -181,6 +181,8 @@ def problem(law: Formula, data, weights, resolution, times, known) -> Problem:
     kind = several.pop("weights") if isinstance(weights, str) else "given"
     several = {n: numbers(n, value) for n, value in several.items()}
     count = columns[load].size
+    if not columns[load].ndim:
+        raise ValueError(f"fit: {load} is a number, expected a column of several")
     for n, values in (columns | several).items():
         if values.shape != (count,) and (n in columns or values.ndim):
             raise ValueError(f"fit: {values.size} {n} and {count} {load}, expected as many")
@@ -212,8 +214,9 @@ def problem(law: Formula, data, weights, resolution, times, known) -> Problem:
     checked = Problem(law, N, X, w, kind, half, free, known)
     different = checked.setting.max() + 1
     if different < len(free):
+        names = [n for n in (load, *columns) if n != "part"]
         raise InputError(
-            f"{different} different {', '.join([load, *columns])}, "
+            f"{different} different {', '.join(names)}, "
             f"expected at least {len(free)} to estimate {', '.join(free)}"
         )
     return checked

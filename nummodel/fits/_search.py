@@ -31,14 +31,17 @@ def search(problem: Problem, start: Mapping[str, float] | None = None) -> dict[s
         solution = solve(batch, np.array([in_unit(law, start, unit)[n] for n in free]))
     values, rss = solution.estimate[0], solution.rss[0]
     if not np.isfinite(rss):
-        raise ValueError(f"no allowed values of {', '.join(free)} give finite {law.result}")
+        what = "results" if "part" in problem.known else law.result
+        raise ValueError(f"no allowed values of {', '.join(free)} give finite {what}")
     # What differs from a bound by rounding alone is on it.
     rounding = rss * 1e-12 + problem.w @ _errors.rounding(problem.weights, X) ** 2
     # A hundredth of the way to a bound that is not near costs a thousand times as much as rounding.
     near = 1e7 * (rounding + problem.w.sum() * _errors.ROUNDING**2) * _spread(batch, values)
     for i, name in enumerate(free):
         for bound in law.range_of(name):
-            if law.is_scale(name) or values[i] == bound or (bound - values[i]) ** 2 > near[i]:
+            if law.is_scale(name) or values[i] == bound or not np.isfinite(bound):
+                continue
+            if (bound - values[i]) ** 2 > near[i]:
                 continue
             others = tuple(n for n in free if n != name)
             held = batch._replace(free=others, known=known | {name: np.array([bound])})

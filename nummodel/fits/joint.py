@@ -19,6 +19,8 @@ from nummodel.fits._problem import quantile
 from nummodel.fits._targets import Target
 from nummodel.formula import Formula
 
+#: The highest share that a utilisation can be, with its errors.
+MOST = 1.2
 #: How often the errors of the parts are estimated again, at most.
 ROUNDS = 10
 #: The relative error of measurements, from which the search for these errors begins.
@@ -115,8 +117,9 @@ def measured(
 ) -> Fit:
     """Fit everything that was measured of a system: each column of `data` that is the result of one
     of the `laws`, in their order, together. `halves` are half-widths of the rounding of columns:
-    0.005 of a utilisation in whole percent. A utilisation of 0 was rounded, and is left out. Raises
-    ValueError if there is no column, and as `fit` does.
+    0.005 of a utilisation in whole percent. A utilisation or a response time of 0 was rounded, and
+    is left out. Raises ValueError if there is no column, for a utilisation that is no share, and as
+    `fit` does.
 
     >>> from nummodel.models import systems
     >>> data = {"N": [1, 10, 40], "X": [1.0, 9.6, 19.9], "R": [0.10, 0.14, 1.11]}
@@ -129,8 +132,11 @@ def measured(
     parts = []
     for n, law in laws.items():
         if n in data:
-            own, seen = columns | {n: data[n]}, np.asarray(data[n]) > 0
-            if n.startswith("U_") and seen.any():
+            own, seen = columns | {n: data[n]}, np.asarray(data[n]) != 0
+            if n.startswith("U_") and np.nanmax(data[n], initial=0.0) > MOST:
+                most = f"{n} is up to {np.nanmax(data[n]):g}"
+                raise ValueError(f"{most}, expected a share of all servers, at most 1")
+            if n != "X" and seen.any():
                 own = {name: np.asarray(v)[seen] for name, v in own.items()}
             parts.append(Part(law, own, None, halves.get(n, 0.0)))
     if not parts:
@@ -163,7 +169,7 @@ def _beside_rounding(squares: np.ndarray, rounding: np.ndarray, free: float) -> 
     def more(variance: float) -> float:
         return float(np.sum(squares / (variance + rounding)) - free)
 
-    most = float(squares.sum() / free)
+    most = float(squares.sum() / free) * (1 + 1e-9)  # beyond rounding of floats
     return np.sqrt(brentq(more, 0.0, most)) if more(0.0) > 0 else 0.0
 
 
@@ -274,4 +280,5 @@ def _beside(laws: tuple[Formula, ...]) -> Formula:
     which = sp.Symbol("part", positive=True)
     expr = sp.Piecewise(*((law.expr, sp.Eq(which, j)) for j, law in enumerate(laws, 1)))
     names = dict.fromkeys(n for law in laws for n in law.quantities)
-    return Formula.of("y", expr, [*names, "part"], "joint", "Several laws side by side.")
+    own = {n: meaning for law in laws for n, meaning in law.own.items()}
+    return Formula.of("y", expr, [*names, "part"], "joint", "Several laws side by side.", own)

@@ -150,9 +150,10 @@ def _of_all(fit: Fit, run: Any) -> np.ndarray | None:
 
 def _lower(fit: Fit) -> list[str]:
     """A warning, if the last result is much lower than the highest: this law cannot fall."""
-    at_load = fit.means[0]
-    lower = 1 - at_load[-1] / at_load.max()
-    if not lower > LOWER * np.sqrt(2 * fit.variance / fit.w[-1]):
+    at_load, weight, _ = fit.means
+    top = int(at_load.argmax())
+    lower = 1 - at_load[-1] / at_load[top]
+    if not lower > LOWER * np.sqrt(fit.variance * (1 / weight[-1] + 1 / weight[top])):
         return []
     last = f"{fit.law.result} is {show(lower, '%')} lower at the last load than at its highest"
     return [f"{last}, and this law cannot fall: measure the last loads again"]
