@@ -180,6 +180,8 @@ def _table(model: Callable[..., Any], part: dict[str, np.ndarray]) -> "pa.Table"
     if isinstance(found, pd.DataFrame):
         return pa.Table.from_pandas(found, preserve_index=False)
     results = found if isinstance(found, Mapping) else {getattr(model, "result", "value"): found}
+    if both := sorted({*part} & {*map(str, results)}):
+        raise ValueError(f"the model gives {both[0]}, which is one of its parameters: rename it")
     columns = part | {str(name): np.asarray(values) for name, values in results.items()}
     expected = next(iter(part.values())).shape
     for name, values in columns.items():
@@ -264,6 +266,8 @@ def _pool(jobs: int, client: Any) -> "Iterator[tuple[Callable, Callable, Cluster
         cluster = Cluster(client)
         yield cluster.submit, cluster.places, cluster
         return
+    if jobs < 1:
+        raise ValueError(f"jobs is {jobs}, expected a number of at least 1")
     pool: Executor = ThreadPoolExecutor(1)
     if jobs > 1:
         pool = ProcessPoolExecutor(jobs, initializer=_end_with_parent)

@@ -71,8 +71,10 @@ def answer(found: Any) -> str:
 
 
 def _hidden(found: Any, name: str) -> bool:
-    """Whether a station is the one that stands for everything that was not measured."""
-    return name == "lock" and "U_lock" not in found.study.measured
+    """Whether a station stands for what was not measured: the lock for whatever one request has at
+    a time, and the processors, without their utilisation, for whatever has several places.
+    """
+    return name in ("lock", "cpu") and f"U_{name}" not in found.study.measured
 
 
 def _verdict(found: Any) -> tuple[str, list[str]]:
@@ -98,6 +100,9 @@ def _verdict(found: Any) -> tuple[str, list[str]]:
         against.append(f"{show(1 - found.sureness, '%')} of the refits name another limit")
     if found.sureness < LIKELY:
         return "open", against
+    used = shares.get(f"U_{first}", 1.0)
+    if used < FULL:
+        against.append(f"it was {show(used, '%')} in use at most, so another limit may come first")
     if _hidden(found, first) and "U_cpu" not in shares:
         against.append("the processors were not measured, and requests may wait for them")
     elif _hidden(found, first) and max(shares.values()) >= CLEAR:
@@ -184,7 +189,10 @@ def _unmet(found: Any) -> str:
     said.append(f"What a change would bring is not known: {why_not}")
     then = "measure response times and the utilisation of each resource in the same runs as X, "
     then += "in columns R (in seconds), U_cpu and U_disk (shares of 1), and c_cpu (processors)"
-    if "other programs" in why and len(busy) == len(shares):
+    if missed.endswith("all loads"):
+        servers = f" and c_{name[2:]}" if name[0] == "U" else ""
+        then = f"check the unit of {name}{servers}, and what else it counts"
+    elif "other programs" in why and len(busy) == len(shares):
         then = "stop what else runs on the machine, and measure again"
     elif shape == "falls":
         then = f"find out what changes from {used.x} = {show(since)} on, as waiters that spin, "
@@ -194,9 +202,6 @@ def _unmet(found: Any) -> str:
         then += "limit or a service elsewhere"
     elif missed.endswith("low loads") and name[0] == "U":
         then = f"measure {name} without any load, and with more decimals"
-    elif missed.endswith("all loads"):
-        servers = f" and c_{name[2:]}" if name[0] == "U" else ""
-        then = f"check the unit of {name}{servers}, and what else it counts"
     elif shares or "R" in used.others:
         then = "check the units of all columns, the numbers of servers, and what else was running"
     return ". ".join([*said, f"What to do next: {then}."])
@@ -222,6 +227,8 @@ def _what(found: Any, how: str) -> str:
     next_one = f"{named(found, second)} allows {_most(found, second, short=True)}"
     if _hidden(found, first):
         perhaps = "perhaps a lock, a pool of connections or a service elsewhere: it"
+        if first == "cpu":
+            perhaps = "perhaps the processors, a pool of connections or several disks: it"
         if found.system.computes:
             perhaps = (
                 "perhaps a lock that is held while its holder computes, as the processors are "
@@ -241,6 +248,8 @@ def _what(found: Any, how: str) -> str:
 
 def named(found: Any, name: str) -> str:
     """A station in words."""
+    if name == "cpu" and _hidden(found, name):
+        return "what has several places and was not measured"
     if name == "cpu":
         return "the processor capacity"
     if re.match(r"(sd|hd|vd|xvd|nvme|mmcblk|dm_|md)\w", name):
@@ -308,7 +317,8 @@ def _more(found: Any) -> str:
 def words(found: Any, name: str) -> tuple[str, str]:
     """Both changes of a station: twice as many of its servers, and half its demand."""
     if _hidden(found, name):
-        return "two of what was not measured", "half the time spent at what was not measured"
+        it = named(found, name)
+        return f"twice as much of {it}", f"half the time spent at {it}"
     several = f"twice as many servers at {name}"
     second = f"a second {name}" if found.servers(name) == 1 else several
     return WORDS.get(name, (second, f"half the time of a transaction at the {name}"))

@@ -103,7 +103,7 @@ class Limits:
     def unmet(self) -> str:
         """Why no closed system speaks for the measurements; "" if one does."""
         study = self.study
-        if not study.measured:
+        if not study.measured or not self.face.others:
             why = "loads and throughputs alone do not tell one station from another"
             return "; ".join([*(study.notes or [why]), *self.unused])
         if self.rejected and farthest(self.face) > NEARLY:

@@ -100,7 +100,10 @@ class Study:
         if self.fit:
             found = [answer(self.fit, x, y, self.level)]
             if self.limit:
-                found.append(f"What limits it is {self.limit['what']}: {self.limit['why']}.")
+                what = self.limit["what"]
+                if f"U_{what}" not in self.measured:
+                    what = "something that was not measured, perhaps a lock, as the fit has it"
+                found.append(f"What limits it is {what}: {self.limit['why']}.")
             elif self.measured and isinstance(self.fit, Face):
                 found.append(self._open_limit(self.fit))
             starts = ["Of the fitted law:", *["Also,"] * len(self.cautions)]
@@ -386,16 +389,20 @@ def fit_table(
     if notes:
         why = "as docs/use.md has the laws of open systems for them"
         why = why if ARRIVALS.search(used.x) else "as they contradict other columns"
-        notes.append(f"R, Z and utilisations are not used, {why}")
-        measured = {}
+        rates = bool(ARRIVALS.search(used.x))
+        # Busy servers are X times a demand whether users or a rate make the load.
+        measured = {n: v for n, v in measured.items() if rates and n.startswith("U_")}
+        what = "R and Z" if measured else "R, Z and utilisations"
+        notes.append(f"{what} are not used, {why}")
         given.pop("Z", None)
+    of_system = {} if notes else measured
     notes += [f"{n} is 0 at all loads, and is not used" for n in idle]
     notes += [*busy, *(f"{n} is not the same in all rows, and is not used" for n in changing)]
     notes = [re.sub(r"\bN = (?=\d)", f"{used.x} = ", note) for note in notes]
     if holdout and not is_new.any():
         held = f"--holdout {holdout} holds no row out"
         used = used._replace(warnings=(*used.warnings, held))
-    fits, refused = laws.fit_all(used.N, used.X, used.weights, law, measured, **given)
+    fits, refused = laws.fit_all(used.N, used.X, used.weights, law, of_system, **given)
     if not fits:
         reasons = "; ".join(f"{name} with {reason}" for name, reason in refused.items())
         raise InputError(f"{path}: {reasons}")
