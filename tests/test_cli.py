@@ -315,9 +315,12 @@ def test_a_count_is_a_throughput_only_where_the_user_says_so(tmp_path, load, cou
     [
         ("run,when,tps", "COLUMN", "tps"),
         ("time,id,ops", "COLUMN", "ops"),
-        ("latency,rate,throughput", "COLUMN", "rate"),
-        ("test,rps,min_ms", "COLUMN", "rps"),
-        ("Nr,rps,host", "COLUMN", "rps"),
+        ("latency,rate,throughput", "rate", "throughput"),
+        ("test,rps,min_ms", "rps", "COLUMN"),
+        ("Nr,rps,host", "rps", "COLUMN"),
+        ("rps,latency_ms,cpu_pct", "rps", "COLUMN"),
+        ("achieved_rps,offered_rps,p99", "offered_rps", "achieved_rps"),
+        ("target_tps,tps,latency_ms", "target_tps", "tps"),
         ("Max,size,tps", "size", "tps"),
         ("threads,test,seconds", "threads", "COLUMN"),
         ("threads,experiment,id", "threads", "COLUMN"),
@@ -818,7 +821,9 @@ def test_forecasts_that_nobody_checked_are_told(tmp_path, options, warning):
     assert not any("checked" in told for told in few)
 
 
-@pytest.mark.parametrize("wanted", ["R=0.15", "R=150ms", "R_ms=150", "latency_us=150000"])
+@pytest.mark.parametrize(
+    "wanted", ["R=0.15", "R=0.15s", "R=150ms", "R_ms=150", "latency_us=150000"]
+)
 def test_a_target_may_have_a_unit(tmp_path, wanted):
     path = write(tmp_path, "N,tps,R_ms\n1,10,100\n2,19,105\n4,33,121\n8,52,154\n")
     options = ("fit", path, "--law", "amdahl", "--target")
@@ -826,9 +831,31 @@ def test_a_target_may_have_a_unit(tmp_path, wanted):
     said = " ".join(nummodel(*options, wanted).stdout.split())
     assert "A mean response time of 0.15 s or less was kept at N = 4" in said
     assert "may have another unit" not in said
-    far = " ".join(nummodel(*options, "R=150").stdout.split())
-    assert "Measured were 0.1 to 0.154 s: the target may have another unit" in far
+    far = "Measured were 0.1 to 0.154 s: the target may have another unit"
+    for other, told in (("15.3", False), ("15.5", True), ("0.0011", False), ("0.0009", True)):
+        assert (far in " ".join(nummodel(*options, f"R={other}").stdout.split())) == told
+        assert far not in " ".join(nummodel(*options, f"R={other}s").stdout.split())
     assert result(*options, "tps=50")["target"]["name"] == "X"
+
+
+def test_a_target_in_seconds_says_what_it_takes_the_throughput_for(tmp_path):
+    """A think time alone does not tell whether the throughput is one of a second."""
+    options = ("fit", write(tmp_path, GOOD), "--known", "Z=0.001", "--target")
+    told = "The target is in seconds, and X is taken as that of a second."
+    assert told in " ".join(nummodel(*options, "R=500ms").stdout.split())
+    plain = " ".join(nummodel(*options, "R=0.5").stdout.split())
+    assert "A mean response time of 0.5 or less" in plain and told not in plain
+
+
+def test_the_rate_that_a_generator_set_may_be_the_load(tmp_path):
+    """The proposed command works once the table has the throughput that was measured."""
+    table = "rps,latency_ms,cpu_pct\n100,5,10\n200,5.5,20\n400,7,41\n800,14,83\n"
+    message = refused("fit", write(tmp_path, table))
+    assert "expected one with numbers of users or threads; or if a load generator set" in message
+    whole = write(tmp_path, "rps,measured\n100,99\n200,198\n400,390\n800,750\n")
+    command = [part.replace("COLUMN", "measured") for part in proposed(message)]
+    got = result(*command)
+    assert command[1] == str(whole) and (got["x"], got["y"]) == ("rps", "measured")
 
 
 @pytest.mark.parametrize(
@@ -838,7 +865,7 @@ def test_a_target_that_is_none_is_refused(tmp_path, wanted):
     done = nummodel("fit", write(tmp_path, GOOD), "--target", wanted)
     assert (
         done.returncode == 2
-        and "as in X=1000, R=0.5 or R=500ms (percentiles are not" in done.stderr
+        and "mean response time in seconds, as in X=1000, R=0.5s or R=500ms (" in done.stderr
     )
 
 

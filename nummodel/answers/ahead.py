@@ -31,7 +31,7 @@ OTHER_LAWS = (
 #: What is said of the interval of a forecast that follows a law.
 FOLLOWED = "That makes the interval no narrower: it is as wide as without the system"
 #: A target so many times longer or shorter than all that was measured may have another unit.
-UNIT = 10.0
+UNIT = 100.0
 #: If the interval reaches below the last throughput by this share or more, it is told why.
 LOW = 0.25
 
@@ -307,7 +307,9 @@ class Ahead:
         each = [f"{_likely(p)} at {self.x} = {show(N)}" for N, p in wanted.chances.items()]
         said = f"{what[0].upper()}{what[1:]} {wanted.said}."
         R = self.columns.get("R")
-        if target.name == "R" and R is not None and not _near(target.value, R):
+        if target.unit and not self.seconds:
+            said += f" The target is in seconds, and {self.y} is taken as that of a second."
+        if target.name == "R" and R is not None and not (target.unit or _near(target.value, R)):
             ends = f"{show(float(np.nanmin(R)))} to {show(float(np.nanmax(R)))}{unit}"
             said += f" Measured were {ends}: the target may have another unit, as in R=500ms."
         if not each:

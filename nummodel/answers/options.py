@@ -19,11 +19,12 @@ COMPARISONS = {
 
 class Target(NamedTuple):
     """What a user wants: throughputs of `value` or more, if `name` is X, or mean response times of
-    `value` or less, if it is R.
+    `value` or less, if it is R. R is in seconds if a `unit` was given, or else in that of the file.
     """
 
     name: str
     value: float
+    unit: bool = False
 
 
 def target(wanted: str | None, y: str = "X") -> Target | None:
@@ -34,14 +35,14 @@ def target(wanted: str | None, y: str = "X") -> Target | None:
         return None
     name, _, value = (part.strip() for part in wanted.partition("="))
     meant, size = ("X", 1.0) if name in ("X", y) else quantity(name)
-    if meant == "R" == name and (parted := re.fullmatch(r"(.*?)\s*([a-zµμ]+)", value)):
+    parted = re.fullmatch(r"(.*?)\s*([a-zµμ]+)", value)
+    if meant == "R" == name and parted:
         value, size = parted[1], SIZES.get(parted[2], np.nan)
     good = meant in ("X", "R") and is_number(value) and size > 0
     if not good or not 0 < float(value) * size < LARGEST:
-        told = "a throughput, or a mean response time in seconds or with a unit, as in X=1000, "
-        told += "R=0.5 or R=500ms"
+        told = "a throughput or a mean response time in seconds, as in X=1000, R=0.5s or R=500ms"
         raise InputError(f"--target {wanted}: expected {told} (percentiles are not forecast)")
-    return Target(meant, float(value) * size)
+    return Target(meant, float(value) * size, meant == "R" and (name != "R" or bool(parted)))
 
 
 def loads(at: str | Iterable[float]) -> list[float]:

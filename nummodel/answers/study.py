@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
 #: A curve is too high if it asks a station for more than all of its time, by this share.
 FULLER = 0.02
-#: Names of loads that are rates of arrival, and no numbers of users.
-ARRIVALS = re.compile(r"(?i)lamb?da|arrival|(^|_)(rate|rps|qps)($|_)")
 #: Servers that one user may keep busy: more of them count the work of others.
 OTHERS = 1.5
 
@@ -377,7 +375,7 @@ def fit_table(
         other_unit = f"R is not used: {why}"
         used, notes = used._replace(warnings=(*used.warnings, other_unit)), []
         del measured["R"]
-    if ARRIVALS.search(used.x):
+    if columns.ARRIVALS.search(used.x):
         notes = [
             f"{used.x} is a rate of arrivals, and no number of users, so N = X (R + Z) is not used"
         ]
@@ -388,8 +386,8 @@ def fit_table(
     busy = [] if notes else _too_busy(used.N, measured, given)
     if notes:
         why = "as docs/use.md has the laws of open systems for them"
-        why = why if ARRIVALS.search(used.x) else "as they contradict other columns"
-        rates = bool(ARRIVALS.search(used.x))
+        rates = bool(columns.ARRIVALS.search(used.x))
+        why = why if rates else "as they contradict other columns"
         # Busy servers are X times a demand whether users or a rate make the load.
         measured = {n: v for n, v in measured.items() if rates and n.startswith("U_")}
         what = "R and Z" if measured else "R, Z and utilisations"

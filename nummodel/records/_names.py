@@ -14,8 +14,8 @@ WORDS = {
     "failures passed abort aborts aborted success drop drops dropped loss lost retries retr "
     "retransmits timeouts clock hz mhz ghz watt watts power energy joules temp temperature u q l "
     "rho",  # neither load nor throughput
-    "time": "latency latencies lat response rt rtt delay pause jitter ttft wait waiting sojourn "
-    "r w",  # of a request
+    "time": "latency latencies lat response resp rt rtt delay pause jitter ttft wait waiting "
+    "sojourn r w",  # of a request
     "moment": "when ts date datetime day timestamp stamp epoch start second minute hour min",
     "duration": "t time times duration elapsed wall wallclock real took runtime walltime cputime "
     "makespan end s sec secs seconds mins minutes hr hours",  # of a run, whose work is a count
@@ -47,6 +47,8 @@ PARTIAL = {"min", "max", "minimum", "maximum", "best", "worst", "peak", "hits"}
 #: What has one of these words was measured, and is no load.
 MEANS = {"avg", "average", "mean", "median"}
 SPREAD = {*DEVIATION.split()}
+#: Words for a utilisation. A "load" is one in percent; without a unit it may be a queue.
+USED = {"util", "utilization", "utilisation", "usage", "use", "used", "busy"}
 #: The words of a unit of time.
 SECONDS = {*"ms msec us µs μs usec ns nsec s sec secs seconds mins minutes h hr hours".split()}
 #: Beside "cpu" or "rss" these words say whose time or memory it is.
@@ -82,6 +84,8 @@ def kind(name: str) -> str:
     if after and "other" not in roles:
         before = {ROLES.get(word) for word in said[: said.index("per")]}
         return "throughput" if after <= TIMES - {"time"} else "time" if before & TIMES else "other"
+    if {"cpu", "processor"} & {*said} and {*USED, "load"} & {*said}:
+        return "other"
     if {"cpu", "rss"} & {*said} and WHOSE & {*said} and "throughput" not in roles:
         return "resource"
     first = next((role for role in WORDS if role in roles), "")

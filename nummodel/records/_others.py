@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from nummodel.errors import InputError
-from nummodel.records._names import MEANS, kind, words
+from nummodel.records._names import MEANS, PARTIAL, USED, kind, words
 from nummodel.records.readers import table
 from nummodel.records.readers.table import Cells
 
@@ -17,12 +17,13 @@ CALLED |= {"processor": "U_cpu", "disk": "U_disk"}
 #: Units that end a name, in seconds and in shares.
 SIZES = {"s": 1.0, "sec": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ns": 1e-9}
 SHARES = {"pct": 0.01, "percent": 0.01}
-#: Words for a utilisation. Without a unit it is a share.
-USED = {"util", "utilization", "utilisation", "usage", "use", "busy"}
+PERCENTILE = re.compile("[pq][0-9]+|[0-9]+th|(pct|perc)[0-9]+|percentiles?|quantiles?")
 #: What stands in an empty cell.
 EMPTY = {"", "-", "na", "nan", "n/a", "null", "none"}
 #: The highest share that a utilisation can be, with its errors.
 MOST = 1.2
+#: From here on, numbers that may be shares or percents are percents, and hardly a few processors.
+PERCENTS = 10
 
 
 def quantity(name: str) -> tuple[str, float]:
@@ -44,7 +45,7 @@ def quantity(name: str) -> tuple[str, float]:
     if said[1:] and said[0] in SHARES:
         said = [*said[1:], said[0]]
     unit = said.pop() if said[1:] and said[-1] in {*SIZES, *SHARES} else ""
-    meant = CALLED.get(" ".join(word for word in said if word not in USED), "")
+    meant = CALLED.get(" ".join(word for word in said if word not in {*USED, "load"}), "")
     if meant.startswith("U_"):
         fits = unit in SHARES or (not unit and not USED.isdisjoint(said))
     else:
@@ -71,6 +72,7 @@ def read(
         meant, size = quantity(name)
         if not meant:
             measured = kind(name) in ("time", "resource") or not USED.isdisjoint(words(name))
+            measured |= {"cpu", "load"} <= {*words(name)}
             if measured and {"per", "ratio"}.isdisjoint(words(name)):
                 unknown.setdefault(_hint(name), []).append(name)
             continue
@@ -85,7 +87,8 @@ def read(
             if lines and not (complete and few):
                 how = "; --law closed uses it, and leaves out the rows" if few else ""
                 raise InputError(f"it is empty in {rows if few else f'{len(lines)} rows'}{how}")
-            found[meant] = _values(cells, name, path, meant, size)
+            found[meant], guessed = _values(cells, name, path, meant, size)
+            warnings += guessed
         except InputError as error:
             warnings.append(f"{name} is not used: {error}")
             continue
@@ -100,24 +103,31 @@ def read(
 def _hint(name: str) -> str:
     """What to call a column that was not recognised."""
     said = {*words(name)}
+    if {*PARTIAL, "median"} & said or any(PERCENTILE.fullmatch(word) for word in said):
+        return "a percentile, or the largest or smallest value, is no mean"
     if {"cpu", "processor"} & said:
-        return "call a utilisation of the processors U_cpu_pct (percent) or U_cpu (a share of 1)"
-    if any(re.fullmatch("[pq][0-9]+|[0-9]+th|median|max|min", word) for word in said):
-        return "it is no mean, and only mean response times are used"
+        return "call the use of all processors U_cpu_pct (percent) or U_cpu (a share of 1)"
     if kind(name) == "time":
         return "call a mean response time R_ms or R_s"
     return "call a utilisation in percent U_cpu_pct, or U_disk_pct and the like"
 
 
-def _values(cells: Cells, name: str, path: Path, meant: str, size: float) -> np.ndarray:
-    """A column in seconds or shares, nan where it is empty. Raises InputError for what cannot be
-    such numbers.
+def _values(
+    cells: Cells, name: str, path: Path, meant: str, size: float
+) -> tuple[np.ndarray, list[str]]:
+    """A column in seconds or shares, nan where it is empty, and a warning if its unit is guessed.
+    Raises InputError for what cannot be such numbers.
     """
     full = Cells({name: {i: c for i, c in cells[name].items() if c.strip().lower() not in EMPTY}})
     full.decimal = cells.decimal
     values = table.numbers(full, name, path, positive=False)
     if (values < 0).any():
         raise InputError(f"{path}: {name} is {values.min():g}, expected no negative number")
+    guessed = []
+    words_only = meant.startswith("U_") and not name.lower().startswith("u_")
+    if words_only and size == 1 and PERCENTS < values.max() <= 100 * MOST:
+        size = SHARES["pct"]
+        guessed = [f"{name} is taken as percent, as it is up to {values.max():g}"]
     if meant.startswith("U_") and (highest := values.max()) * size > MOST:
         expected = "expected 100 % at most"
         if size == 1:
@@ -125,4 +135,4 @@ def _values(cells: Cells, name: str, path: Path, meant: str, size: float) -> np.
         raise InputError(f"it is up to {highest:g}, {expected}")
     column = np.full(len(cells[name]), np.nan)
     column[[line in full[name] for line in cells[name]]] = values * size
-    return column
+    return column, guessed

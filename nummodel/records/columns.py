@@ -26,6 +26,9 @@ VOLUME = re.compile(r"U_(dm-|md|loop|drbd|bcache)\d")
 IDLE = 0.01
 #: Kinds of columns that may be the load or the throughput if the other one is known.
 UNCLEAR = ("", "resource", "count")
+#: Names of rates of arrival, which are no numbers of users; what a generator was told to send.
+ARRIVALS = re.compile(r"(?i)lamb?da|arrival|(^|_)(rate|rps|qps)($|_)")
+OFFERED = {"offered", "target", "requested", "scheduled", "sent"}
 
 
 class Points(NamedTuple):
@@ -164,9 +167,23 @@ def _choose(
         varying = {c for c in may_load if _varies(cells, c)} - {*results}
         loads = [*loads, *(c for c in may_load if c in varying)]
     loads, results = loads or may_load, _preferred(results, names)
+    rates = [c for c in names if kind(c) == "throughput"]
+    if not loads and (sent := _sent(rates)):
+        rest = [y] if y is not None else [c for c in rates if c != sent]
+        raise InputError(
+            f"{path}: no column is known as the load, expected one with numbers of users or "
+            f"threads; or if a load generator set the rate of requests, {sent} as the load and the "
+            f"measured throughput in another column, as in: {_command([sent], rest, [], path)}"
+        )
     if doubt := _doubt(cells, names, loads, results):
         raise InputError(f"{path}: {doubt}, as in: {_command(loads, results, names, path)}")
     return loads[0], results[0]
+
+
+def _sent(rates: list[str]) -> str:
+    """The rate that a load generator may have set, or ""."""
+    offered = [c for c in rates if OFFERED & {*words(c)}]
+    return next(iter([*offered, *filter(ARRIVALS.search, rates)]), "")
 
 
 def _unclear(cells: Cells, names: list[str]) -> tuple[list[str], list[str]]:
@@ -298,8 +315,7 @@ def _doubt(cells: Cells, names: list[str], loads: list[str], results: list[str])
         times = _listed(c for c in names if kind(c) in TIMES and loads)
         why = f" ({times}: a time; a throughput is work over time)" if times else ""
         if not loads and any(kind(c) == "throughput" for c in names):
-            why = " (a number of users or threads; where a load generator set the rate, "
-            why += "docs/use.md has the laws of open systems)"
+            why = " (a number of users or threads)"
         doubt = f"no column is known as the {what}{why}"
     elif result == "" and (kinds & {"duration", "time"} or bare(results[0])):
         doubt = f"{results[0]} may be something else, and a throughput is work over time"

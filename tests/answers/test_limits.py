@@ -543,7 +543,7 @@ def test_columns_that_no_fit_takes_are_named(tmp_path):
     first, *others = found.study.used.warnings
     assert not found.unused
     assert first == "lat_ms is not used: another column is R already"
-    assert "not used: p95_ms; it is no mean, and only mean response times are used" in others
+    assert "not used: p95_ms; a percentile, or the largest or smallest value, is no mean" in others
     assert "not used: latency; call a mean response time R_ms or R_s" in others
 
 
