@@ -256,27 +256,28 @@ def within_the_threshold(result, loads):
     sigma, kappa = (g.ravel() for g in np.meshgrid(sigma, kappa))
     shape = law(N, 1.0, sigma[:, None], kappa[:, None])
     limit = result.rss * (1 + F.ppf(0.95, 1, result.dof) / result.dof)
+    size = np.full(len(sigma), float(len(N)))
     if result.weights == "relative":
         ratios = X / shape
-        middle, size = ratios.mean(axis=1), len(N)
+        middle = ratios.mean(axis=1)
         rss = 2 * (size * np.log(middle) - np.log(ratios).sum(axis=1))
     elif result.weights == "log":
         errors = np.log(X / shape)
-        middle, size = np.exp(errors.mean(axis=1)), len(N)
+        middle = np.exp(errors.mean(axis=1))
         rss = ((errors - errors.mean(axis=1, keepdims=True)) ** 2).sum(axis=1)
     else:
         size = (result.w * shape**2).sum(axis=1)
         middle = (result.w * shape * X).sum(axis=1) / size
         rss = (result.w * (X - middle[:, None] * shape) ** 2).sum(axis=1)
-    reach = np.sqrt(np.maximum(limit - rss, 0) / size)
+    inside = rss <= limit
+    sigma, kappa, middle = sigma[inside], kappa[inside], middle[inside]
+    reach = np.sqrt((limit - rss[inside]) / size[inside])
     sides = np.array([[-1], [1]]) * reach
     if result.weights == "relative":  # where 2 (r - 1 - ln r) is the square, on both sides of 1
         square = np.exp(-1 - reach**2 / 2)
-        ends = middle / -np.array([lambertw(-square, -1).real, lambertw(-square).real])
+        X1 = middle / -np.array([lambertw(-square, -1).real, lambertw(-square).real])
     else:
-        ends = middle * np.exp(sides) if result.weights == "log" else middle + sides
-    inside = rss <= limit
-    sigma, kappa, X1 = sigma[inside], kappa[inside], ends[:, inside]
+        X1 = middle * np.exp(sides) if result.weights == "log" else middle + sides
     with np.errstate(divide="ignore", invalid="ignore"):
         N_opt = np.maximum(np.nan_to_num(np.sqrt((1 - sigma) / kappa), nan=np.inf), 1)
         top = np.where(N_opt > 1, 1 / (sigma + 2 * np.sqrt(kappa * (1 - sigma)) - kappa), 1)
