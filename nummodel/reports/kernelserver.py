@@ -19,10 +19,13 @@ import psutil
 
 import nummodel
 
+#: What every kernel imports when it starts; the debugger takes longest.
+KERNEL = "ipykernel.kernelapp ipykernel.debugger sqlite3 tornado.platform.asyncio"
+KERNEL += " IPython.core.completerlib IPython.extensions.storemagic"
 # Neither pyplot nor its inline backend: they look for a kernel when they are imported.
 LIBRARIES = """
-    ipywidgets matplotlib.backends.backend_agg matplotlib.figure numpy pandas scipy.optimize
-    scipy.signal scipy.special sympy sympy.physics.units
+    ipywidgets matplotlib.backends.backend_agg matplotlib.backends.backend_svg matplotlib.figure
+    numpy pandas scipy.optimize scipy.signal scipy.special sympy sympy.physics.units
 """
 
 # Of Linux' prctl: the signal to have when the parent dies, and to be the parent of orphans.
@@ -33,9 +36,10 @@ def serve(orders: socket.socket, warm: bool) -> None:
     """Fork a kernel for every socket that comes, until the command has closed its end."""
     # Matplotlib decides how figures are shown when it is imported: here as in any kernel.
     os.environ.setdefault("MPLBACKEND", "module://matplotlib_inline.backend_inline")
+    os.environ["PYDEVD_DISABLE_FILE_VALIDATION"] = "1"  # else the debugger warns on stderr
     ours = [module.name for module in walk_packages(nummodel.__path__, "nummodel.")]
     ours = [name for name in ours if not name.startswith("nummodel.reports.")]  # for no notebook
-    for name in ["ipykernel.kernelapp", *([*LIBRARIES.split(), *ours] if warm else [])]:
+    for name in [*KERNEL.split(), *([*LIBRARIES.split(), *ours] if warm else [])]:
         with suppress(Exception):  # a notebook that needs it will say so
             import_module(name)
     # Processes that kernels start stay below this process, also without their session or parent.
