@@ -19,7 +19,7 @@ class Done(NamedTuple):
 def nummodel(*arguments, cwd="."):
     """What `nummodel` with these arguments prints in the folder `cwd`, and its exit code.
 
-    `test_the_installed_command` and some of `test_batch` start real processes.
+    `test_the_installed_command` and some tests of reports start real processes.
     """
     out, err = (TextIOWrapper(BytesIO(), "utf-8", newline="") for _ in range(2))
     code = 0
@@ -33,3 +33,12 @@ def nummodel(*arguments, cwd="."):
     for stream in (out, err):
         stream.flush()
     return Done(code, *(stream.buffer.getvalue().decode() for stream in (out, err)))
+
+
+def report(*arguments, cwd):
+    """As `nummodel report` with these arguments. Kernels are forked from the servers of this
+    process, which have imported everything already.
+    """
+    done = nummodel("report", *arguments, cwd=cwd)
+    assert "cli.py" not in done.stderr, done.stderr
+    return done

@@ -15,7 +15,7 @@ from pathlib import Path
 import nbformat
 import psutil
 import pytest
-from inprocess import nummodel
+from inprocess import report as run_here
 from reporting import RECORD, command, finish, in_foreground, notebook, table, wait_for
 
 from nummodel.errors import InputError
@@ -23,13 +23,6 @@ from nummodel.reports import kernels, pages, progress, report, results, runs
 from nummodel.reports.runs import Run
 
 CLAIMS = "from nummodel.records import claims\n"
-
-
-def run_here(*arguments, cwd):
-    """The same in this process, which has imported everything already."""
-    done = nummodel("report", *arguments, cwd=cwd)
-    assert "cli.py" not in done.stderr, done.stderr
-    return done
 
 
 def hidden(folder):
@@ -601,20 +594,20 @@ def test_an_interrupted_report_keeps_what_is_done(tmp_path):
     assert 'href="slow.html"' not in (folder / "index.html").read_text()
 
 
-def limit_files():
-    resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # as an error, then, and not as a signal
+@pytest.fixture
+def small_files():
+    """No file of this process may get larger. Python ignores the signal, so that it is an error."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, limits[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
 
-def test_a_full_disk_is_told_and_the_others_finish(tmp_path):
+def test_a_full_disk_is_told_and_the_others_finish(tmp_path, small_files):
     """A file that may not grow further fails as one does on a full disk."""
     big = notebook(tmp_path, "big", "import random; print(random.randbytes(size).hex())")
-    code, _, err = finish(
-        command(
-            *(big, "--sweep", "size=10,1000000,20", "--output", "out"),
-            cwd=tmp_path,
-            preexec_fn=limit_files,
-        )
+    code, _, err = run_here(
+        *(big, "--sweep", "size=10,1000000,20", "--output", "out"), cwd=tmp_path
     )
     assert code == 1 and "nummodel: big,size=1000000: OSError: [Errno 27]" in err
     folder = tmp_path / "out"

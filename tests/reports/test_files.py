@@ -15,6 +15,7 @@ from threading import Thread
 
 import psutil
 import pytest
+from inprocess import report as run_here
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from reporting import RECORD, command, finish, in_foreground, notebook, table, wait_for
 
@@ -94,7 +95,7 @@ def test_a_link_to_itself_is_no_folder(tmp_path):
 
 def test_a_table_where_the_results_go_is_not_touched(tmp_path):
     (tmp_path / "results.csv").write_text("N,X\n1,10\n2,19\n4,34\n")
-    code, out, err = finish(command("21", "-p", "file=results.csv", "--output", ".", cwd=tmp_path))
+    code, out, err = run_here("21", "-p", "file=results.csv", "--output", ".", cwd=tmp_path)
     assert (code, out) == (2, "")
     told = "nummodel: .: results.csv was not written by a report, expected another folder\n"
     assert err == told and [p.name for p in tmp_path.iterdir()] == ["results.csv"]
@@ -234,7 +235,7 @@ def test_a_notebook_that_removes_the_folder_costs_no_other_its_pages(tmp_path, g
     work.mkdir()
     good = notebook(tmp_path, "good", RECORD)
     bad = notebook(tmp_path, "bad", f"import os, shutil\nshutil.rmtree({str(work / gone)!r})")
-    code, out, err = finish(command(good, bad, "--jobs", "1", "--output", "out", cwd=work))
+    code, out, err = run_here(good, bad, "--jobs", "1", "--output", "out", cwd=work)
     assert (code, out) == (0, "out/index.html\n"), err
     folder = work / "out"
     assert [row["status"] for row in table(folder)] == ["executed", "executed"]
@@ -297,7 +298,7 @@ def test_only_the_path_of_the_index_is_on_stdout(tmp_path):
 def test_odd_texts_stay_one_line_of_the_terminal(tmp_path):
     raising = "raise ValueError('\\x1b[31mred\\x07' + 100_000 * 'a')"
     path = notebook(tmp_path, "two\nlines", raising)
-    code, out, err = finish(command(path, "--output", "out", cwd=tmp_path))
+    code, out, err = run_here(path, "--output", "out", cwd=tmp_path)
     assert (code, out) == (1, "out/index.html\n")
     assert all(line.startswith("nummodel: ") for line in err.splitlines()), err
     assert "\x1b" not in err and "\x07" not in err and max(map(len, err.splitlines())) < 1000
@@ -385,7 +386,7 @@ def test_long_numbers_and_names_are_refused(tmp_path, given):
 @pytest.mark.parametrize("timeout", ["nan", "inf", "1e300", "0", "-1"])
 def test_a_timeout_is_a_number_of_seconds(tmp_path, timeout):
     notebook(tmp_path, "one")
-    code, out, err = finish(command("one.ipynb", "--timeout", timeout, cwd=tmp_path))
+    code, out, err = run_here("one.ipynb", "--timeout", timeout, cwd=tmp_path)
     assert (code, out, err.count("\n")) == (2, "", 1) and "--timeout" in err
 
 
@@ -399,7 +400,7 @@ def test_a_timeout_ends_short_cells_as_well(tmp_path):
 
 def test_a_timeout_is_told_in_a_line(tmp_path):
     notebook(tmp_path, "a", "import time; time.sleep(60)")
-    code, _, err = finish(command("a.ipynb", "--timeout", "2", cwd=tmp_path))
+    code, _, err = run_here("a.ipynb", "--timeout", "2", cwd=tmp_path)
     assert code == 1 and "TimeoutError: not at its end after 2 s" in err
     assert all(line.startswith("nummodel: ") for line in err.splitlines()), err
 
