@@ -6,6 +6,7 @@ are, their errors would hide a change, and the errors are those of the measured 
 """
 
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -156,12 +157,20 @@ def _width(covariance: np.ndarray, dof: float, level: float) -> float:
 
     if (1 - level) * DRAWS < 100:
         return float(stdtrit(dof, (1 + level ** (1 / len(covariance))) / 2))
-    random = np.random.default_rng(0)
     deviation = np.sqrt(np.diag(covariance))
     values, vectors = np.linalg.eigh(covariance / deviation / deviation[:, None])
-    normal = random.standard_normal((DRAWS, len(values))) @ (vectors * values.clip(0) ** 0.5).T
-    scale = np.sqrt(random.chisquare(dof, DRAWS) / dof)
+    independent, scale = _draws(len(values), dof)
+    normal = independent @ (vectors * values.clip(0) ** 0.5).T
     return float(np.quantile(np.abs(normal).max(axis=1) / scale, level))
+
+
+@lru_cache(maxsize=2)
+def _draws(count: int, dof: float) -> tuple[np.ndarray, np.ndarray]:
+    """`DRAWS` rows of independent normal values, and an estimate of their standard error for each
+    row; the same values at every call.
+    """
+    random = np.random.default_rng(0)
+    return random.standard_normal((DRAWS, count)), np.sqrt(random.chisquare(dof, DRAWS) / dof)
 
 
 def _determined(covariance: np.ndarray) -> bool:
