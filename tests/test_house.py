@@ -26,9 +26,10 @@ PUBLIC = {
     for wing in ("", *WINGS)
     for name in dir(importlib.import_module(f"nummodel{wing and '.'}{wing}"))
 }
-#: Imports one name, each in a process of its own that has imported nothing before.
+#: Imports one name, each in a process of its own that has imported nothing of ours before.
 EACH = """
 import os, sys
+import matplotlib.figure, pandas, scipy.optimize, scipy.special, sympy
 from importlib import import_module
 for path in sys.argv[1:]:
     child = os.fork()
