@@ -84,6 +84,7 @@ class System:
         #: Quantities by which the slopes of X follow from the mean numbers of customers.
         self.exact = (*(f"D_{name}" for name in (*simple, *([] if inside else one))), "Z")
         self._remembered = lru_cache(maxsize=8)(self._solved)  # X, R and U ask for the same
+        self._network = lru_cache(maxsize=1024)(self._alone)  # a third are asked for again
 
     def _add(self, letter: str, name: str, unit: str, meaning: str, *ends: float) -> None:
         self.own[f"{letter}_{name}"] = of_station(letter, name, unit, meaning, *ends)
@@ -170,9 +171,9 @@ class System:
         if size < TOGETHER and size * min(servers, max(n)) < WORK and not self.inside:
             X, slopes = self._together(values, np.array(n))
         for j in np.flatnonzero(np.isnan(X).any(axis=0)):
-            own = {q: float(v[j]) for q, v in values.items()}
+            own = tuple(float(v[j]) for v in values.values())
             with suppress(ValueError, ArithmeticError):  # what a search may try, and none solves
-                X[:, j], of_X = self._alone(own, np.array(n))
+                X[:, j], of_X = self._network(own, n)
                 for q, slope in of_X.items():
                     slopes[q][:, j] = slope
         return X, slopes
@@ -194,8 +195,9 @@ class System:
         slopes = {q: -X * np.diff(Q, axis=0, prepend=0.0) for q, Q in present.items()}
         return X[n - 1], {q: slope[n - 1] for q, slope in slopes.items() if q in self.exact}
 
-    def _alone(self, values: dict[str, float], n: np.ndarray) -> tuple[np.ndarray, dict]:
+    def _alone(self, system: tuple[float, ...], at: tuple[int, ...]) -> tuple[np.ndarray, dict]:
         """As `solved`, of one system by its network."""
+        values, n = dict(zip(self.names, system, strict=True)), np.array(at)
         stations = self.network(values, n.max())
         solution = networks.solve([*stations.values()], np.append(n, n - 1), values["Z"])
         present = {f"D_{name}": Q for name, Q in zip(stations, solution.Q, strict=True)}
