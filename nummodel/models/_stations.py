@@ -19,6 +19,10 @@ from nummodel.nomenclature import Quantity
 #: Users times systems, and times servers, up to which systems are solved together: some hundred
 #: megabytes, and about as long as one by one.
 TOGETHER, WORK = 10**7, 10**8
+#: Users up to which systems whose holder computes are solved together: their speed goes on changing.
+FEW = 4000
+#: Speeds that differ by a smaller share are the same: floats do not tell them apart.
+ALIKE = 1e-12
 
 
 def of_station(letter: str, name: str, unit: str, meaning: str, *ends: float) -> Quantity:
@@ -26,9 +30,11 @@ def of_station(letter: str, name: str, unit: str, meaning: str, *ends: float) ->
     return Quantity(rf"{letter}_\mathrm{{{name}}}", unit, meaning.format(name), *ends)
 
 
-def _with_holder(D: float, L: float, c: float, n: np.ndarray) -> np.ndarray:
-    """Throughputs of n = 1, 2, .. customers who compute for D, wait for a lock and hold it for L,
-    computing, on c processors, on which those who run share the time equally.
+@np.errstate(all="ignore")
+def _with_holder(D: Any, L: Any, c: Any, n: np.ndarray) -> np.ndarray:
+    """Throughputs of n = 1, 2, .. customers (rows) who compute for D, wait for a lock and hold it
+    for L, computing, on c processors, on which those who run share the time equally; a column for
+    each system, if D, L or c are arrays.
 
     With a processor for each, the n - m who are not at the lock have the probabilities w of a
     Poisson distribution of mean D/L, cut off at n. Where all who run are slowed down alike, to a
@@ -36,14 +42,17 @@ def _with_holder(D: float, L: float, c: float, n: np.ndarray) -> np.ndarray:
     """
     from scipy.special import gammaln, xlogy
 
-    if L == 0:
-        return np.minimum(n, c) / D
-    k = np.append(0.0, n)
-    w = xlogy(k, D / L) - gammaln(k + 1)  # logarithms
+    D, L, c = np.broadcast_arrays(D, L, c)
+    rows = (-1, *(1,) * D.ndim)
+    k, n = np.append(0.0, n).reshape(rows), n.reshape(rows)
+    held_for = np.where(L > 0, L, 1.0)
+    w = xlogy(k, D / held_for) - gammaln(k + 1)  # logarithms
     held = np.logaddexp.accumulate(w + np.log(np.maximum(1.0, (k + 1) / c)))  # one more runs
     free = w + np.log(np.maximum(1.0, k / c))
     slowed = np.logaddexp(held[:-1], free[1:])
-    return np.exp(np.logaddexp.accumulate(w)[:-1] - slowed) / L
+    X = np.exp(np.logaddexp.accumulate(w)[:-1] - slowed) / held_for
+    X = np.where(L > 0, X, np.minimum(n, c) / D)
+    return np.where(abs(X / X[-1] - 1) < ALIKE, X[-1], X)
 
 
 class System:
@@ -168,7 +177,8 @@ class System:
         X, size = np.full((len(n), shape[1]), np.nan), max(n) * shape[1]
         slopes = {q: X.copy() for q in self.exact}
         servers = max(np.max(self.places(name, values)) for name in self.servers)
-        if size < TOGETHER and size * min(servers, max(n)) < WORK and not self.inside:
+        alone = self.spins or (self.computes and max(n) > FEW)
+        if size < TOGETHER and size * min(servers, max(n)) < WORK and not alone:
             X, slopes = self._together(values, np.array(n))
         for j in np.flatnonzero(np.isnan(X).any(axis=0)):
             own = tuple(float(v[j]) for v in values.values())
@@ -181,9 +191,14 @@ class System:
     def _together(self, values: dict[str, np.ndarray], n: np.ndarray) -> tuple[np.ndarray, dict]:
         """As `solved`. Each array of `values` has one number for each system."""
         all_n = np.arange(1.0, n.max() + 1)
-        speeds = [self._speed(name, values, all_n) for name in self.servers]
-        demands = np.array([values[f"D_{name}"] for name in self.servers])
-        X = _many.throughputs(demands, speeds, values["Z"])
+        names = [n for n in self.servers if not self.computes or n not in (self.first, self.inside)]
+        speeds = [self._speed(name, values, all_n) for name in names]
+        demands = [values[f"D_{name}"] for name in names]
+        if self.computes:
+            D, L = values[f"D_{self.first}"], values[f"D_{self.computes}"]
+            together = _with_holder(D, L, self._count(self.first, values), all_n)
+            speeds, demands = [*speeds, together * (D + L)], [*demands, D + L]
+        X = _many.throughputs(np.array(demands), speeds, values["Z"])
         present = {"Z": X}  # mean number of customers who spend time D or Z, over this time
         for q in self.exact:
             if self.servers.get(q[2:]) == 1 and self.is_plain(q[2:]):
