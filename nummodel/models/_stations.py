@@ -19,7 +19,7 @@ from nummodel.nomenclature import Quantity
 #: Users times systems, and times servers, up to which systems are solved together: some hundred
 #: megabytes, and about as long as one by one.
 TOGETHER, WORK = 10**7, 10**8
-#: Users up to which systems whose holder computes are solved together: their speed goes on changing.
+#: Users up to which systems whose holder computes are solved together: their speed hardly ends.
 FEW = 4000
 #: Speeds that differ by a smaller share are the same: floats do not tell them apart.
 ALIKE = 1e-12
