@@ -4,9 +4,11 @@ import asyncio
 import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
+import time
 import tomllib
 from contextlib import contextmanager
 from contextvars import copy_context
@@ -16,6 +18,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from unittest.mock import Mock
 
+import psutil
 import pytest
 from inprocess import nummodel
 from reporting import RECORD, command, finish, notebook, wait_for
@@ -332,3 +335,25 @@ def test_a_run_that_kills_three_workers_is_set_aside(tmp_path):
     assert err.endswith(
         "the scheduler does not answer any more; the same command goes on from there\n"
     )
+
+
+def test_a_straggler_that_is_started_twice_writes_once(tmp_path, monkeypatch):
+    """A worker stands still, and another is given its run; then the first goes on."""
+    monkeypatch.setenv("DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL", "3s")
+    slow = "import time\nwith open('begun', 'a') as file: file.write('x')\ntime.sleep(4)"
+    path, begun = notebook(tmp_path, "slow", slow, RECORD), tmp_path / "begun"
+    with site(tmp_path, "tcp", 2) as (at, started):
+        calling = command(path, "--scheduler", at, cwd=tmp_path)
+        wait_for(begun.exists)
+        standing = next(w for w in started[1:] if psutil.Process(w.pid).children(recursive=True))
+        standing.send_signal(signal.SIGSTOP)
+        wait_for(lambda: begun.read_text() == "xx")
+        standing.send_signal(signal.SIGCONT)
+        code, _, err = finish(calling)
+        page = tmp_path / "report" / "slow.html"
+        written = page.stat().st_mtime_ns
+        time.sleep(5)  # the first would have ended by then
+    assert code == 0 and err.count("slow: executed") == 1 and "Traceback" not in err
+    assert page.stat().st_mtime_ns == written and begun.read_text() == "xx"
+    assert {p.stem for p in (tmp_path / "report").iterdir()} >= {"slow", "index"}
+    assert not [p for p in (tmp_path / "report").rglob("*") if "tmp" in p.name]
