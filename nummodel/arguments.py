@@ -16,6 +16,8 @@ import numpy as np
 from nummodel.nomenclature import QUANTITIES, quantity
 
 WHOLE = ("N", "K", "c", "n", "m", "nodes", "batch")
+#: The highest share that a utilisation can be, with its errors.
+FULLEST = 1.2
 #: Results of other models, which may be as large as they come out, and infinite.
 RESULTS = ("W_mmc",)
 LARGEST, COUNTABLE = 1e100, 10**9

@@ -37,6 +37,17 @@ WORDS = {
     "cpu": ("twice as many processors", "half the processor time of a transaction"),
     "lock": ("splitting the lock in two", "holding the lock half as long"),
 }
+#: The same of a station that was not measured.
+UNMEASURED = {
+    "cpu": ("twice as many servers", "half the time a request spends there"),
+    "lock": ("two of what was not measured", "half the time spent at what was not measured"),
+}
+#: What a station may be that was not measured.
+HIDDEN = {
+    "cpu": "the processors, a pool of connections or several disks",
+    "lock": "a lock, a pool of connections or a service elsewhere",
+    "computes": "a lock that is held while its holder computes, for which it needs a processor",
+}
 
 
 def answer(found: Any) -> str:
@@ -226,16 +237,9 @@ def _what(found: Any, how: str) -> str:
     told = _hidden(found, second) or f"U_{second}" in found.study.measured
     next_one = f"{named(found, second)} allows {_most(found, second, short=True)}"
     if _hidden(found, first):
-        perhaps = "perhaps a lock, a pool of connections or a service elsewhere: it"
-        if first == "cpu":
-            perhaps = "perhaps the processors, a pool of connections or several disks: it"
-        if found.system.computes:
-            perhaps = (
-                "perhaps a lock that is held while its holder computes, as the processors are "
-            )
-            perhaps += "busy for this time as well: it"
-        what = f"Something that was not measured {probably}limits this system, {perhaps} "
-        what += _most(found, first)
+        perhaps = HIDDEN["computes" if found.system.computes else first]
+        what = f"Something that was not measured {probably}limits this system, perhaps {perhaps}: "
+        what += f"it {_most(found, first)}"
         return f"{what}, while {next_one}" if told else what
     what = f"The limit of this system is {probably}{named(found, first)}, "
     what += f"which {_most(found, first)}"
@@ -249,7 +253,7 @@ def _what(found: Any, how: str) -> str:
 def named(found: Any, name: str) -> str:
     """A station in words."""
     if name == "cpu" and _hidden(found, name):
-        return "what has several places and was not measured"
+        return "an unmeasured resource with several servers"
     if name == "cpu":
         return "the processor capacity"
     if re.match(r"(sd|hd|vd|xvd|nvme|mmcblk|dm_|md)\w", name):
@@ -317,8 +321,7 @@ def _more(found: Any) -> str:
 def words(found: Any, name: str) -> tuple[str, str]:
     """Both changes of a station: twice as many of its servers, and half its demand."""
     if _hidden(found, name):
-        it = named(found, name)
-        return f"twice as much of {it}", f"half the time spent at {it}"
+        return UNMEASURED[name]
     several = f"twice as many servers at {name}"
     second = f"a second {name}" if found.servers(name) == 1 else several
     return WORDS.get(name, (second, f"half the time of a transaction at the {name}"))

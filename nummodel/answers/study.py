@@ -118,6 +118,8 @@ class Study:
 
     def _open_limit(self, fit: Face) -> str:
         """What each of the two nearest limits allows, where it is open which of them it is."""
+        if not any(n.startswith("U_") for n in self.measured):
+            return "What limits it is open, as no utilisation was measured."
         both = sorted(fit.times().items(), key=lambda item: -item[1])[:2]
         said = [
             f"{'what was not measured' if f'U_{n}' not in self.measured else n} allows "
@@ -125,8 +127,6 @@ class Study:
             for n, t in both
             if t > 0
         ]
-        if not any(n.startswith("U_") for n in self.measured):
-            return "What limits it is open, as no utilisation was measured."
         return f"What limits it is open: by the fit, {' and '.join(said)}."
 
     @cached_property
@@ -375,7 +375,8 @@ def fit_table(
         other_unit = f"R is not used: {why}"
         used, notes = used._replace(warnings=(*used.warnings, other_unit)), []
         del measured["R"]
-    if columns.ARRIVALS.search(used.x):
+    rates = bool(columns.ARRIVALS.search(used.x))
+    if rates:
         notes = [
             f"{used.x} is a rate of arrivals, and no number of users, so N = X (R + Z) is not used"
         ]
@@ -385,9 +386,8 @@ def fit_table(
         del given["Z"]
     busy = [] if notes else _too_busy(used.N, measured, given)
     if notes:
-        why = "as docs/use.md has the laws of open systems for them"
-        rates = bool(columns.ARRIVALS.search(used.x))
-        why = why if rates else "as they contradict other columns"
+        open_laws = "as docs/use.md has the laws of open systems for them"
+        why = open_laws if rates else "as they contradict other columns"
         # Busy servers are X times a demand whether users or a rate make the load.
         measured = {n: v for n, v in measured.items() if rates and n.startswith("U_")}
         what = "R and Z" if measured else "R, Z and utilisations"

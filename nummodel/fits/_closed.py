@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nummodel.arguments import FULLEST
 from nummodel.errors import InputError
 from nummodel.fits import compare, joint
 from nummodel.fits._fit import Fit
@@ -208,7 +209,7 @@ def contradictions(N, X, R=None, Z=None, **U: Any) -> list[str]:
     """
     sentences = []
     for name, share in U.items():
-        if np.max(share) > 1 + TOLERANCE:
+        if np.max(share) > FULLEST:
             highest = f"{name} is up to {np.max(share):g}"
             sentences.append(f"{highest}, expected a share of all servers, at most 1")
     N, X = (np.asarray(v, dtype=float) for v in (N, X))

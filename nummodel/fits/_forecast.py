@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from nummodel.arguments import LARGEST, numbers
+from nummodel.arguments import FULLEST, LARGEST, numbers
 from nummodel.errors import InputError
 from nummodel.fits._closed import TOLERANCE, Face
 from nummodel.fits._followed import follow
@@ -83,7 +83,7 @@ def outlook(
     shares = {n: np.minimum(v, 1.0) for n, v in columns.items() if n.startswith("U_")}
     for name in shares:
         highest = float(np.nanmax(columns[name], initial=0.0))
-        if highest > 1 + TOLERANCE:
+        if highest > FULLEST:
             raise InputError(f"{name} is {show(highest)}, expected a share of 1 at most")
     Z = None
     if R is not None and np.isfinite(R).any():

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from nummodel.arguments import FULLEST
 from nummodel.fits import _errors
 from nummodel.fits._fit import Fit
 from nummodel.fits._fit import fit as fit_one
@@ -19,8 +20,6 @@ from nummodel.fits._problem import quantile
 from nummodel.fits._targets import Target
 from nummodel.formula import Formula
 
-#: The highest share that a utilisation can be, with its errors.
-MOST = 1.2
 #: How often the errors of the parts are estimated again, at most.
 ROUNDS = 10
 #: The relative error of measurements, from which the search for these errors begins.
@@ -133,7 +132,7 @@ def measured(
     for n, law in laws.items():
         if n in data:
             own, seen = columns | {n: data[n]}, np.asarray(data[n]) != 0
-            if n.startswith("U_") and np.nanmax(data[n], initial=0.0) > MOST:
+            if n.startswith("U_") and np.nanmax(data[n], initial=0.0) > FULLEST:
                 most = f"{n} is up to {np.nanmax(data[n]):g}"
                 raise ValueError(f"{most}, expected a share of all servers, at most 1")
             if n != "X" and seen.any():

@@ -19,7 +19,8 @@ from nummodel.nomenclature import Quantity
 #: Users times systems, and times servers, up to which systems are solved together: some hundred
 #: megabytes, and about as long as one by one.
 TOGETHER, WORK = 10**7, 10**8
-#: Users up to which systems whose holder computes are solved together: their speed hardly ends.
+#: Users up to which systems with a computing holder are solved together: speeds that change with
+#: each of many more users take longer so.
 FEW = 4000
 #: Speeds that differ by a smaller share are the same: floats do not tell them apart.
 ALIKE = 1e-12
@@ -36,9 +37,11 @@ def _with_holder(D: Any, L: Any, c: Any, n: np.ndarray) -> np.ndarray:
     for L, computing, on c processors, on which those who run share the time equally; a column for
     each system, if D, L or c are arrays.
 
-    With a processor for each, the n - m who are not at the lock have the probabilities w of a
-    Poisson distribution of mean D/L, cut off at n. Where all who run are slowed down alike, to a
-    share s, each state lasts 1/s times as long, and its probability grows by this factor.
+    If there is a processor for each customer, the number of customers who are not at the lock has a
+    Poisson distribution of mean D/L, of which only the values from 0 to n are possible; `w` are
+    these probabilities before they are divided by their sum. With fewer processors, all who run
+    have a share s of a processor. Each state then lasts 1/s times as long, and is 1/s times as
+    likely.
     """
     from scipy.special import gammaln, xlogy
 
@@ -93,7 +96,6 @@ class System:
         #: Quantities by which the slopes of X follow from the mean numbers of customers.
         self.exact = (*(f"D_{name}" for name in (*simple, *([] if inside else one))), "Z")
         self._remembered = lru_cache(maxsize=8)(self._solved)  # X, R and U ask for the same
-        self._network = lru_cache(maxsize=1024)(self._alone)  # a third are asked for again
 
     def _add(self, letter: str, name: str, unit: str, meaning: str, *ends: float) -> None:
         self.own[f"{letter}_{name}"] = of_station(letter, name, unit, meaning, *ends)
@@ -181,9 +183,9 @@ class System:
         if size < TOGETHER and size * min(servers, max(n)) < WORK and not alone:
             X, slopes = self._together(values, np.array(n))
         for j in np.flatnonzero(np.isnan(X).any(axis=0)):
-            own = tuple(float(v[j]) for v in values.values())
+            own = {q: float(v[j]) for q, v in values.items()}
             with suppress(ValueError, ArithmeticError):  # what a search may try, and none solves
-                X[:, j], of_X = self._network(own, n)
+                X[:, j], of_X = self._alone(own, np.array(n))
                 for q, slope in of_X.items():
                     slopes[q][:, j] = slope
         return X, slopes
@@ -210,9 +212,8 @@ class System:
         slopes = {q: -X * np.diff(Q, axis=0, prepend=0.0) for q, Q in present.items()}
         return X[n - 1], {q: slope[n - 1] for q, slope in slopes.items() if q in self.exact}
 
-    def _alone(self, system: tuple[float, ...], at: tuple[int, ...]) -> tuple[np.ndarray, dict]:
+    def _alone(self, values: dict[str, float], n: np.ndarray) -> tuple[np.ndarray, dict]:
         """As `solved`, of one system by its network."""
-        values, n = dict(zip(self.names, system, strict=True)), np.array(at)
         stations = self.network(values, n.max())
         solution = networks.solve([*stations.values()], np.append(n, n - 1), values["Z"])
         present = {f"D_{name}": Q for name, Q in zip(stations, solution.Q, strict=True)}

@@ -119,7 +119,7 @@ class Measured(Formula):
     def __init__(self, system: System, result: str):
         self.system = system
         if system.computes:
-            self.tries = 8  # each system is solved alone, which takes time
+            self.tries = 8  # a fit knows the number of processors, and then few starts do
 
         def law(**values):
             return self.jet(())(**values)[0]

@@ -47,6 +47,8 @@ PARTIAL = {"min", "max", "minimum", "maximum", "best", "worst", "peak", "hits"}
 #: What has one of these words was measured, and is no load.
 MEANS = {"avg", "average", "mean", "median"}
 SPREAD = {*DEVIATION.split()}
+#: A word for a percentile.
+PERCENTILE = "[pq][0-9]+|[0-9]+th"
 #: Words for a utilisation. A "load" is one in percent; without a unit it may be a queue.
 USED = {"util", "utilization", "utilisation", "usage", "use", "used", "busy"}
 #: The words of a unit of time.
@@ -79,7 +81,7 @@ def kind(name: str) -> str:
     if roles <= TIMES:
         roles |= {ROLES[word] for word in some if word in ROLES}
     if "throughput" not in roles:
-        roles |= {"time" for word in said if re.fullmatch("[pq][0-9]+|[0-9]+th", word)}
+        roles |= {"time" for word in said if re.fullmatch(PERCENTILE, word)}
     after = {ROLES.get(next_word) for word, next_word in pairwise(said) if word == "per"}
     if after and "other" not in roles:
         before = {ROLES.get(word) for word in said[: said.index("per")]}

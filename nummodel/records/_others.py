@@ -5,8 +5,9 @@ from pathlib import Path
 
 import numpy as np
 
+from nummodel.arguments import FULLEST
 from nummodel.errors import InputError
-from nummodel.records._names import MEANS, PARTIAL, USED, kind, words
+from nummodel.records._names import MEANS, PARTIAL, PERCENTILE, USED, kind, words
 from nummodel.records.readers import table
 from nummodel.records.readers.table import Cells
 
@@ -17,11 +18,10 @@ CALLED |= {"processor": "U_cpu", "disk": "U_disk"}
 #: Units that end a name, in seconds and in shares.
 SIZES = {"s": 1.0, "sec": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ns": 1e-9}
 SHARES = {"pct": 0.01, "percent": 0.01}
-PERCENTILE = re.compile("[pq][0-9]+|[0-9]+th|(pct|perc)[0-9]+|percentiles?|quantiles?")
+#: A word that says that a column is no mean.
+NO_MEAN = re.compile(rf"{PERCENTILE}|(pct|perc)[0-9]+|percentiles?|quantiles?")
 #: What stands in an empty cell.
 EMPTY = {"", "-", "na", "nan", "n/a", "null", "none"}
-#: The highest share that a utilisation can be, with its errors.
-MOST = 1.2
 #: From here on, numbers that may be shares or percents are percents, and hardly a few processors.
 PERCENTS = 10
 
@@ -103,7 +103,7 @@ def read(
 def _hint(name: str) -> str:
     """What to call a column that was not recognised."""
     said = {*words(name)}
-    if {*PARTIAL, "median"} & said or any(PERCENTILE.fullmatch(word) for word in said):
+    if {*PARTIAL, "median"} & said or any(NO_MEAN.fullmatch(word) for word in said):
         return "a percentile, or the largest or smallest value, is no mean"
     if {"cpu", "processor"} & said:
         return "call the use of all processors U_cpu_pct (percent) or U_cpu (a share of 1)"
@@ -125,10 +125,10 @@ def _values(
         raise InputError(f"{path}: {name} is {values.min():g}, expected no negative number")
     guessed = []
     words_only = meant.startswith("U_") and not name.lower().startswith("u_")
-    if words_only and size == 1 and PERCENTS < values.max() <= 100 * MOST:
+    if words_only and size == 1 and PERCENTS < values.max() <= 100 * FULLEST:
         size = SHARES["pct"]
         guessed = [f"{name} is taken as percent, as it is up to {values.max():g}"]
-    if meant.startswith("U_") and (highest := values.max()) * size > MOST:
+    if meant.startswith("U_") and (highest := values.max()) * size > FULLEST:
         expected = "expected 100 % at most"
         if size == 1:
             expected = f"expected a share, 1 at most; call it {meant}_pct if it is in percent"

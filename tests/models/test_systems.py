@@ -1,5 +1,7 @@
 """Closed systems as laws: against the balance of all states, limits and known networks."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 
@@ -90,21 +92,33 @@ def test_processors_that_a_holder_needs_are_those_of_the_balance_of_states(c, L)
     assert laws.keys() == {"X", "R", "U_cpu"}
 
 
-@pytest.mark.parametrize("Z", [0.02, 0.1, 1.0])
-def test_a_holder_needs_processors_nearly_as_in_the_balance_of_states_with_think_time(Z):
-    """And exactly where the processors are enough for all."""
-    D, L = TIMES["D_cpu"], TIMES["D_lock"]
-    for c, far in ((2, 0.025), (3, 0.025), (40, 1e-9)):
+def test_how_far_systems_whose_holder_computes_are_off_with_think_time():
+    """As `systems.closed` says, of 240 systems, against the balance of their states."""
+    D, off = TIMES["D_cpu"], []
+    for c, L, Z, N in product(
+        (1, 2, 4, 8), (0.0006, 0.006, 0.015, 0.03, 0.06), (0.01, 0.05, 0.2, 1.0), (4, 10, 22)
+    ):
 
-        def rates(n, m, c=c):
+        def rates(n, m, c=c, L=L):
             part = min(1, c / max(n + (m > 0), 1))
             return n * part / D, (m > 0) * part / L
 
         law = systems.closed(cpu=c, lock=1, computes="lock")["X"]
-        for N in (3, 9, 25):
-            places, p = balance(N, rates, Z)
-            X = sum(q * rates(n, m)[1] for (n, m), q in zip(places, p, strict=True))
-            assert law(N=N, D_cpu=D, D_lock=L, Z=Z) == pytest.approx(X, rel=far)
+        places, p = balance(N, rates, Z)
+        X = sum(q * rates(n, m)[1] for (n, m), q in zip(places, p, strict=True))
+        off.append(abs(law(N=N, D_cpu=D, D_lock=L, Z=Z) / X - 1))
+    assert len(off) == 240 and max(off) < 0.0225 and np.quantile(off, 0.95) < 0.0085
+
+
+@pytest.mark.parametrize("Z", [0.02, 0.1, 1.0])
+def test_a_holder_who_finds_a_processor_free_is_as_in_the_balance_of_states(Z):
+    """Exactly, with think time, where the processors are enough for all."""
+    D, L = TIMES["D_cpu"], TIMES["D_lock"]
+    law = systems.closed(cpu=40, lock=1, computes="lock")["X"]
+    for N in (3, 9, 25):
+        places, p = balance(N, lambda n, m: (n / D, (m > 0) / L), Z)
+        X = sum(q * (m > 0) / L for (_, m), q in zip(places, p, strict=True))
+        assert law(N=N, D_cpu=D, D_lock=L, Z=Z) == pytest.approx(X, rel=1e-9)
 
 
 @pytest.mark.parametrize("kind", ["slows", "sleeps"])
