@@ -277,8 +277,8 @@ def fit(file, x, y, law, weights, holdout, level, at, known, target, plot, as_js
         file, x, y, law, weights, holdout, level, () if at is None else at, ",".join(known), target
     )
     if unknown := [n for n in getattr(found.fit, "free", ()) if n.startswith("c_")]:
-        give = f"--known {unknown[0]}=1"
-        tell(f"intervals take long without a number of servers: give it, as in {give}")
+        give = f"if you know it, as in --known {unknown[0]}=4"
+        tell(f"intervals take long without a number of servers: give it, {give}")
     result = found.document()
     if plot:
         image = found.picture().image(kind)

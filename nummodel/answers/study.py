@@ -101,6 +101,9 @@ class Study:
                 what = self.limit["what"]
                 if f"U_{what}" not in self.measured:
                     what = "something that was not measured, perhaps a lock, as the fit has it"
+                    if servers := self.fit.values.get(f"c_{self.limit['what']}"):
+                        places = f"of about {show(float(f'{servers:.2g}'))} places"
+                        what = f"something that was not measured, perhaps a pool {places}"
                 found.append(f"What limits it is {what}: {self.limit['why']}.")
             elif self.measured and isinstance(self.fit, Face):
                 found.append(self._open_limit(self.fit))

@@ -152,17 +152,22 @@ def fit_closed(N: np.ndarray, X: np.ndarray, others: Mapping[str, np.ndarray], *
     If the lock was not measured, its holder may compute: the utilisation of the processors, cpu,
     then counts the time under the lock as well. This tells if the number of processors is known.
     The result is such a system, if it alone is not rejected (`misses`) or is much the likelier one.
+    If both are rejected, what was not measured may be no lock but a pool of several places.
     Raises InputError for measurements that are too few or make no sense.
     """
     face = _fitted(N, X, others, dict(known))
     told = "U_cpu" in others and "U_lock" not in others and "c_cpu" in known
-    if not told or face.dof <= 0:
+    if not told or "c_lock" in known or face.dof <= 0:
         return face
     computing = _fitted(N, X, others, dict(known), computes="lock")
-    more = 2 * (compare.log_likelihood(computing.whole) - compare.log_likelihood(face.whole))
-    if misses(computing) or (more < compare.FAR and not misses(face)):
+    if not misses(computing):
+        more = compare.log_likelihood(computing.whole) - compare.log_likelihood(face.whole)
+        face = computing if misses(face) or 2 * more >= compare.FAR else face
+    given = all(f"c_{n[2:]}" in known for n in others if n.startswith("U_"))
+    if not given or face.dof <= 1 or not misses(face):
         return face
-    return computing
+    several = _fitted(N, X, others, {**known, "c_lock": None})
+    return face if misses(several) else several
 
 
 def _fitted(N, X, others: Mapping[str, np.ndarray], known: dict[str, Any], computes="") -> Face:

@@ -391,3 +391,16 @@ def test_a_holder_who_computes_is_found_by_the_use_of_processors(c, D, L):
     face = fit_closed(users, X, {"R": R, "U_cpu": np.minimum(U, 1).round(3)}, c_cpu=c)
     assert not face.law.system.computes
     assert face.times() == pytest.approx({"cpu": D / c, "lock": L}, rel=0.06)
+
+
+def test_a_pool_of_places_is_found_where_one_server_is_refuted():
+    """Eight places of 80 ms, of which 10 ms are on one of four processors."""
+    users, random = np.array([1, 2, 4, 8, 12, 16, 32, 64]), np.random.default_rng(8)
+    at = {"N": users, "D_cpu": 0.01, "D_lock": 0.08, "Z": 0.0}
+    noise = np.exp(0.01 * random.standard_normal((3, len(users))))
+    laws = systems.closed(cpu=4, lock=8)
+    X, R, U = (laws[n](**at) * e for n, e in zip(("X", "R", "U_cpu"), noise, strict=True))
+    face = fit_closed(users, X, {"R": R, "U_cpu": U.round(3)}, c_cpu=4)
+    assert not misses(face) and limit(face)[0] == "lock"
+    assert face.values["c_lock"] == pytest.approx(8, rel=0.06)
+    assert face.times() == pytest.approx({"cpu": 0.0025, "lock": 0.01}, rel=0.05)
