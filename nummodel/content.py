@@ -37,8 +37,10 @@ def _parts(thing: Any) -> list[Any]:
 
     if isinstance(thing, bytes):
         return []
-    if isinstance(thing, (dict, list, tuple, set, frozenset)):
-        return list(thing.items() if isinstance(thing, dict) else thing)
+    if isinstance(thing, dict):  # a script may have another name
+        return [(name, part) for name, part in thing.items() if name != "__file__"]
+    if isinstance(thing, (list, tuple, set, frozenset)):
+        return list(thing)
     if isinstance(thing, CodeType):  # without its lines, and the name of a notebook's process
         return [thing.co_code, thing.co_consts, thing.co_names, thing.co_varnames]
     if isinstance(thing, ModuleType):

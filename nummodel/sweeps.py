@@ -150,7 +150,7 @@ class Points:
 
 
 def _carry_out(sent: bytes, points: Points, start: int, stop: int) -> bytes:
-    """A chunk, as the content of a Parquet file, which has check sums of its parts."""
+    """A chunk, as the content of a Parquet file."""
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -160,7 +160,7 @@ def _carry_out(sent: bytes, points: Points, start: int, stop: int) -> bytes:
     table = pa.concat_tables(tables, promote_options="permissive")
     file = pa.BufferOutputStream()
     repeated = [name for name in points.values if name in table.column_names]
-    parquet.write_table(table, file, use_dictionary=repeated, write_page_checksum=True)
+    parquet.write_table(table, file, use_dictionary=repeated)
     return file.getvalue().to_pybytes()
 
 
@@ -241,22 +241,29 @@ def _key(model: Callable[..., Any], points: Points) -> str:
     return sha256(package() + content(what).encode()).hexdigest()[:16]
 
 
-def _is_whole(file: Path) -> bool:
-    """Whether a chunk is there: a file that was cut short lacks its end."""
-    from pyarrow import ArrowInvalid, parquet
+def _sum(file: Path) -> Path:
+    """Where the check sum of a chunk's file is; readers of Parquet skip this name."""
+    return file.with_name(f"_{file.name}.sha256")
 
+
+def _is_whole(file: Path) -> bool:
+    """Whether a chunk is there as it was written."""
     try:
-        parquet.read_metadata(file)
-    except (FileNotFoundError, ArrowInvalid):
+        return _sum(file).read_bytes() == _hash(file.read_bytes())
+    except FileNotFoundError:
         return False
-    return True
+
+
+def _hash(content: bytes) -> bytes:
+    return sha256(content).hexdigest().encode()
 
 
 def _write(file: Path, content: bytes) -> None:
-    """Write a file whole or not at all."""
-    part = file.with_name(f".{file.name}.{uuid4().hex}")  # another may write the same at this time
-    part.write_bytes(content)
-    part.replace(file)
+    """Write a check sum, and then a file, each whole or not at all."""
+    for path, some in ((_sum(file), _hash(content)), (file, content)):
+        part = path.with_name(f".{path.name}.{uuid4().hex}")  # another may write the same now
+        part.write_bytes(some)
+        part.replace(path)
 
 
 @contextmanager

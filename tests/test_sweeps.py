@@ -129,15 +129,20 @@ def test_a_killed_sweep_goes_on_and_its_processes_end(tmp_path):
     again = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True)
     assert again.stdout == "whole\n", again.stderr
     assert {path: path.stat().st_mtime_ns for path in done} == done
+    renamed = script.rename(tmp_path / "renamed.py")
+    again = subprocess.run([sys.executable, renamed], cwd=tmp_path, capture_output=True, text=True)
+    assert again.stdout == "whole\n", again.stderr
+    assert {path: path.stat().st_mtime_ns for path in done} == done
 
 
-def test_a_file_that_was_cut_short_is_made_again(tmp_path):
+def test_a_file_that_was_damaged_is_made_again(tmp_path):
     sweep(volume, GRID, tmp_path, 1, chunk=10)
     path = tmp_path / "part-000000001.parquet"
     whole = path.read_bytes()
-    path.write_bytes(whole[:-10])
-    assert (rows(sweep(volume, GRID, tmp_path, 1)).to_numpy() == expected().to_numpy()).all()
-    assert path.read_bytes() == whole
+    for damaged in (whole[:-10], b"", whole[:100] + bytes([whole[100] ^ 1]) + whole[101:]):
+        path.write_bytes(damaged)
+        assert (rows(sweep(volume, GRID, tmp_path, 1)).to_numpy() == expected().to_numpy()).all()
+        assert path.read_bytes() == whole
 
 
 def test_another_sweep_in_the_folder_is_refused(tmp_path):
