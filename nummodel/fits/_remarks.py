@@ -18,6 +18,9 @@ BEYOND = 1.05
 ABOVE = 1.5
 #: A throughput that is lower than another by less than this share is told as being as high.
 SAME = 0.005
+#: If a curve falls from its peak by as many times more than what was measured falls from its
+#: highest, the measurements hardly show this peak.
+SHOWN = 3.0
 #: A measurement that makes an interval narrower by less than this share is not worth its while.
 WORTH = 0.05
 #: How far such predictions were off; see `EXTRAPOLATION`.
@@ -76,7 +79,13 @@ def answer(fit: Fit, x: str = "", y: str = "", level: float = 0.95) -> str:
             f"curve reaches {show(peak[1])}{between('X_max')}"
         )
         if where < last:
-            return f"{seen} {law}."
+            own = 1 - float(fit.at([last])[0]) / peak[1] if peak[0] < last else 0.0
+            if own <= SHOWN * (1 - float(fit.means[0][-1]) / highest):
+                return f"{seen} {law}."
+            return (
+                f"{seen} {law}. The measurements hardly show this peak: the curve falls by "
+                f"{show(own, '%')} from there to {x} = {show(last)}."
+            )
         return f"No peak was measured. {seen} {law}; with another law, {y} may go on rising."
     ceiling = f"{show(fit.X_max)}{between('X_max')}" if np.isfinite(fit.X_max) else ""
     if not ceiling:

@@ -681,6 +681,15 @@ def test_what_algebra_does_not_find_has_no_interval(monkeypatch):
     assert answer(rising).endswith("has no ceiling, though every real system has one.")
 
 
+@pytest.mark.parametrize(("last", "shown"), [([101, 100], False), ([90, 62], True)])
+def test_a_peak_that_the_measurements_hardly_show_is_said_to_be_so(last, shown):
+    """A limit that is met at once looks to the USL like a peak."""
+    points = {"N": [1, 2, 4, 8, 16, 32, 64], "X": [11, 22, 43, 86, 100, *last]}
+    found = fit(LAWS["usl"], points)
+    assert found.peak()[0] < 64
+    assert ("The measurements hardly show this peak" not in answer(found)) == shown
+
+
 @pytest.mark.parametrize("last", [0.98, 1.0, 1.02])
 def test_a_peak_of_the_curve_that_no_point_shows_is_not_told_as_one(last):
     X = np.array([100.0, 180, 300, 420, 480, 480 * last])
