@@ -671,6 +671,13 @@ def test_without_a_chosen_law_the_answer_says_so_before_any_number(tmp_path):
     assert "\nat other loads" not in said
 
 
+def test_a_law_with_too_few_points_to_be_chosen_is_told_right_after_the_first(tmp_path):
+    path = write(tmp_path, "N,X\n1,10\n2,19\n4,32\n8,40\n16,34\n")
+    first = nummodel("fit", path).stdout.split("\n\n")[0].replace("\n", " ")
+    told = "This law, amdahl, probably misses some points: usl fits better"
+    assert told in first and first.index("levels off at") < first.index(told)
+
+
 def test_up_to_the_last_load_forecasts_are_those_of_the_law_and_of_littles_law(tmp_path):
     """Of a line, the interval of a new measurement has a formula; R = N/X - Z."""
     N, X = np.array([1.0, 2, 4, 8, 16, 128]), np.array([10.4, 19.6, 40.9, 79.5, 161.0, 1279.0])

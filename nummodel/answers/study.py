@@ -97,6 +97,9 @@ class Study:
             ahead.append(self.ahead.said_of(self.target, self.wanted))
         if self.fit:
             found = [answer(self.fit, x, y, self.level)]
+            for other in laws.better(self.fits, self.chosen):
+                more = f"{other} fits better, but has too few points to be chosen"
+                found.append(f"This law, {self.chosen}, probably misses some points: {more}.")
             if self.limit:
                 what = self.limit["what"]
                 if f"U_{what}" not in self.measured:

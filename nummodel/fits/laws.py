@@ -159,20 +159,23 @@ def _lower(fit: Fit) -> list[str]:
     return [f"{last}, and this law cannot fall: measure the last loads again"]
 
 
+def better(fits: Mapping[str, Fit], chosen: str | None) -> dict[str, float]:
+    """Laws that fit significantly better than the chosen one, but have too few points to be chosen,
+    and the p of each.
+    """
+    large = [large for small, large in compare.NESTED if small == chosen and large in fits]
+    few = [name for name in large if np.isnan(compare.aicc(fits[name]))]
+    found = {name: compare.nested(fits[chosen or ""], fits[name]) for name in few}
+    return {name: p for name, p in found.items() if p < compare.SIGNIFICANT}
+
+
 def _too_few_points(chosen: str, fits: Mapping[str, Fit]) -> list[str]:
-    """A warning, if a law that has too few points to be chosen fits significantly better."""
-    sentences = []
-    for small, large in compare.NESTED:
-        if small == chosen and large in fits and np.isnan(compare.aicc(fits[large])):
-            p = compare.nested(fits[small], fits[large])
-            if p < compare.SIGNIFICANT:
-                n = len(fits[large].N)
-                expected = f"{compare.enough(fits[large])} points, and there are {n}"
-                sentences.append(
-                    f"{large} fits significantly better than {small} (p = {p:.2g}), "
-                    f"but cannot be chosen, as a comparison takes {expected}"
-                )
-    return sentences
+    """Warnings of laws that have too few points to be chosen."""
+    return [
+        f"{name} fits significantly better than {chosen} (p = {p:.2g}), but cannot be chosen, as a "
+        f"comparison takes {compare.enough(fits[name])} points, and there are {len(fits[name].N)}"
+        for name, p in better(fits, chosen).items()
+    ]
 
 
 def _against(chosen: str, fits: Mapping[str, Fit]) -> list[str]:
