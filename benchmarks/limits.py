@@ -22,6 +22,7 @@ import systems as made
 from nummodel.answers import full, limits
 from nummodel.answers._limit_answer import WORTH
 from nummodel.fits._trend import SPREAD, Trend
+from nummodel.models import networks
 from nummodel.sweeps import sweep
 
 HOME = Path(__file__).parent
@@ -198,7 +199,7 @@ def changed(seed: np.ndarray) -> pd.DataFrame:
     rows = []
     keys = [(n, c) for n in found.stations for c in limits.CHANGES for _ in range(2)]
     for (name, change), gain in zip(keys, found.gains, strict=True):
-        true = float(found.more(truth, name, change, gain.N))
+        true = more(truth, servers, name, change, gain.N)
         rows.append(
             {
                 "seed": number,
@@ -213,6 +214,24 @@ def changed(seed: np.ndarray) -> pd.DataFrame:
             }
         )
     return pd.DataFrame(rows)
+
+
+def more(truth: dict, servers: dict, name: str, change: str, N: float) -> float:
+    """The true gain of a change, by the exact solution of both networks: a second processor serves
+    the same queue, and a second lock has its own.
+    """
+    before = {n: (truth[f"D_{n}"], c, 1) for n, c in servers.items()}
+    D, c, _ = before[name]
+    after = {"half": (D / 2, c, 1), "twice": (D, 2 * c, 1) if name == "cpu" else (D / 2, c, 2)}
+    X = [
+        networks.solve(
+            [networks.queue(D, c) for D, c, count in each.values() for _ in range(count)],
+            round(N),
+            truth["Z"],
+        ).X
+        for each in (before, before | {name: after[change]})
+    ]
+    return float(X[1] / X[0] - 1)
 
 
 def systems(rows: pd.DataFrame) -> list[str]:

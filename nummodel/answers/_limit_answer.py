@@ -5,7 +5,7 @@ would bring, in four sentences at most.
 """
 
 import re
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -152,30 +152,39 @@ def _curve(used: Any) -> tuple[str, float, str]:
     return "", N[-1], "These measurements do not tell what limits the system"
 
 
-def _alone(found: Any) -> tuple[str, str]:
-    """The one column that the system misses, if there is one, and how it is missed."""
+class Missed(NamedTuple):
+    """The one column that a system misses, whether "all" loads or only "low" ones, and in words."""
+
+    name: str = ""
+    where: str = ""
+    said: str = ""
+
+
+def _alone(found: Any) -> Missed:
+    """The one column that the system misses, if there is one."""
     if not found.study.measured or found.study.chosen == "closed":
-        return "", ""
+        return Missed()
     table = found.beside()
     off = {n: table[f"{n}, off"].abs() for n in ("X", *found.face.others)}
     worst = {n: float(v.max()) for n, v in off.items()}
     name, *rest = sorted(worst, key=worst.__getitem__, reverse=True)
     if worst[name] < max([MISSED, *(ALONE * worst[n] for n in rest)]):
-        return "", ""
+        return Missed()
     signed, high = table[f"{name}, off"], table["N"] > table["N"].median()
+    said = f"the best one misses only {name}"
     if ALONE * off[name][high].max() <= worst[name]:
-        return name, f"the best one misses only {name}, and only at low loads"
+        return Missed(name, "low", f"{said}, and only at low loads")
     if np.ptp(signed.dropna()) <= abs(signed.mean()):
         much = show(round(abs(signed.mean()), 2), "%")
-        return name, f"the best one misses only {name}, by about {much} at all loads"
-    return name, f"the best one misses only {name}, by up to {show(round(worst[name], 2), '%')}"
+        return Missed(name, "all", f"{said}, by about {much} at all loads")
+    return Missed(name, "", f"{said}, by up to {show(round(worst[name], 2), '%')}")
 
 
 def _unmet(found: Any) -> str:
     """What the measurements show without a model, why no model speaks for them, what to do."""
     used, why = found.study.used, found.unmet.rstrip(".").partition(": the best one")[0]
     shape, since, seen = _curve(used)
-    name, missed = _alone(found)
+    missed = _alone(found)
     shares = {n: _in_use(found, n[2:]) for n in used.others if n.startswith("U_")}
     busy = {n: share for n, share in shares.items() if share <= MOST}
     low = bool(busy) and len(busy) == len(shares) and max(busy.values()) < CLEAR
@@ -196,13 +205,13 @@ def _unmet(found: Any) -> str:
             )
         else:
             said.append(f"{much}, but that alone does not prove that it is the limit")
-    why_not = f"{why}; {missed}" if missed and name != "X" else why
+    why_not = f"{why}; {missed.said}" if missed.name not in ("", "X") else why
     said.append(f"What a change would bring is not known: {why_not}")
     then = "measure response times and the utilisation of each resource in the same runs as X, "
     then += "in columns R (in seconds), U_cpu and U_disk (shares of 1), and c_cpu (processors)"
-    if missed.endswith("all loads"):
-        servers = f" and c_{name[2:]}" if name[0] == "U" else ""
-        then = f"check the unit of {name}{servers}, and what else it counts"
+    if missed.where == "all":
+        servers = f" and c_{missed.name[2:]}" if missed.name[0] == "U" else ""
+        then = f"check the unit of {missed.name}{servers}, and what else it counts"
     elif "other programs" in why and len(busy) == len(shares):
         then = "stop what else runs on the machine, and measure again"
     elif shape == "falls":
@@ -211,8 +220,8 @@ def _unmet(found: Any) -> str:
     elif low and shape == "flat" and not found.study.notes:
         then = "find out what requests wait for: a lock, a pool of connections, a rate "
         then += "limit or a service elsewhere"
-    elif missed.endswith("low loads") and name[0] == "U":
-        then = f"measure {name} without any load, and with more decimals"
+    elif missed.where == "low" and missed.name[0] == "U":
+        then = f"measure {missed.name} without any load, and with more decimals"
     elif shares or "R" in used.others:
         then = "check the units of all columns, the numbers of servers, and what else was running"
     return ". ".join([*said, f"What to do next: {then}."])
@@ -242,6 +251,8 @@ def _what(found: Any, how: str) -> str:
         what += f"it {_most(found, first)}"
         return f"{what}, while {next_one}" if told else what
     what = f"The limit of this system is {probably}{named(found, first)}, "
+    if f"c_{first}" in found.face.free:
+        what += f"as if it had {show(float(f'{found.servers(first):.2g}'))} servers, "
     what += f"which {_most(found, first)}"
     if (knee := _knee(found)) > used.N.max():
         what += f", from about {used.x} = {show(float(f'{knee:.2g}'))} on"
@@ -307,7 +318,8 @@ def _more(found: Any) -> str:
     used = found.study.used
     if found.unused:
         return f"What to do next: mend the file, in which {'; '.join(found.unused)}"
-    if _curve(used)[0] in ("grows", ""):
+    full = any(_in_use(found, n[2:]) >= FULLY for n in found.study.measured if n != "R")
+    if _curve(used)[0] in ("grows", "") and not full:
         more = show(2 * used.N.max())
         return f"What to do next: measure at higher loads, up to {used.x} = {more}"
     unseen = [n for n in found.stations[:2] if f"U_{n}" not in found.study.measured]

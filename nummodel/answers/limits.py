@@ -60,17 +60,27 @@ def read(path: str | Path, x: str = "", y: str = "", known: str = "", level: flo
     """The `Limits` of the system that a table or a folder with outputs of tools was measured on.
 
     `known` has numbers of servers and the think time, as in "c_cpu=4,Z=1". A device, which is any
-    station with a utilisation but the processors, has one server if nothing else is known. Raises
-    InputError for what cannot be used, and where more than one number of servers is unknown.
+    station with a utilisation but the processors, has one server if nothing else is known; if that
+    is rejected, the servers of an only device are found. Raises InputError for what cannot be used,
+    and where more than one number of servers is unknown.
     """
     points = columns.read(path, x or None, y or None, complete=True)
     given = [text for text in known.split(",") if text.strip()]
     told = {*points.others, *(text.partition("=")[0].strip() for text in given)}
     used = [n for n, U in points.others.items() if n[:2] == "U_" and np.any(U > 0)]
     devices = [n[2:] for n in used if n != "U_cpu"]
-    given += [f"c_{n}=1" for n in devices if f"c_{n}" not in told]
-    named = x or None, y or None
-    return Limits(fit_table(path, *named, law="closed", level=level, known=",".join(given)))
+    single = [f"c_{n}=1" for n in devices if f"c_{n}" not in told]
+
+    def found(known: list[str]) -> Limits:
+        study = fit_table(path, x or None, y or None, "closed", level=level, known=",".join(known))
+        return Limits(study)
+
+    system = found([*given, *single])
+    doubted = system.study.measured and (system.rejected or "c_lock" in system.face.free)
+    if len(single) != 1 or not doubted or not {"c_cpu", "c_lock"} & told:
+        return system
+    several = found(given)
+    return system if several.rejected or "c_lock" in several.face.free else several
 
 
 @dataclass(frozen=True)
@@ -201,24 +211,32 @@ class Limits:
         return [self._gain(*which, N) for which in both for N in (last, 2 * last)]
 
     def _gain(self, name: str, change: str, N: float) -> Gain:
-        """By the estimates, and its interval by the refits; to a hundredth of a percent."""
+        """By the estimates, and its interval by the refits; to a hundredth of a percent. A model
+        that a test rejects may be off after the change by as much as it is off before.
+        """
         once, often = (self.more(v, name, change, N) for v in (self.face.values, self.draws))
-        gain, low, high = (np.round([float(once), *self._ends(often)], 4) + 0.0).tolist()
+        low, high = self._ends(often)
+        if self.rejected:
+            off = farthest(self.face)
+            low, high = max((1 - off) * (1 + low) - 1, min(low, 0.0)), (1 + off) * (1 + high) - 1
+        gain, low, high = (np.round([float(once), low, high], 4) + 0.0).tolist()
         several, single, hangs_on = CHANGES[change]
         said = single if self.servers(name) == 1 else several
         return Gain(name, said, N, gain, low, high, hangs_on.format(name))
 
     def more(self, values: Mapping[str, Any], name: str, change: str, N: float) -> np.ndarray:
         """The share by which one of the `CHANGES` makes the throughput of N users higher, in
-        systems like this one with these `values`.
+        systems like this one with these `values`. A second processor serves the same queue, and a
+        second lock or device has a queue of its own, with half of the work.
         """
         law, D = self.face.law, f"D_{name}"
         servers: dict[str, Any] = dict(self.system.servers)
         computes = self.system.computes
         c, new = servers[name], dict(values)
-        if change == "half" or c == 1:
+        splits = c == 1 and name != "cpu"
+        if change == "half" or splits:
             new[D] = values[D] / 2
-        if change == "twice" and c == 1:
+        if change == "twice" and splits:
             servers[f"{name}_2"], new[f"D_{name}_2"] = 1, new[D]
         elif change == "twice":
             servers[name], new[f"c_{name}"] = c and 2 * c, 2 * values.get(f"c_{name}", 0)
