@@ -2,4 +2,6 @@
 
 from nummodel._faces import face
 
-__getattr__, __dir__ = face(__name__, "ahead change full limits options study tables which_lock")
+__getattr__, __dir__ = face(
+    __name__, "agreement ahead change full limits options study tables which_lock"
+)

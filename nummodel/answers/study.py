@@ -1,7 +1,7 @@
 """What `nummodel fit` says of a table: an answer, a document of JSON, tables and a figure."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nummodel.answers import options
+from nummodel.answers.agreement import agreed
 from nummodel.answers.ahead import Ahead, Row, Wanted
 from nummodel.errors import InputError
 from nummodel.fits import (
@@ -24,7 +25,7 @@ from nummodel.fits import (
     laws,
     remarks,
 )
-from nummodel.fits._closed import Face, contradictions, limit, other_think_time
+from nummodel.fits._closed import Face, limit
 from nummodel.fits._forecast import FAR
 from nummodel.nomenclature import show
 from nummodel.records import columns
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
 
 #: A curve is too high if it asks a station for more than all of its time, by this share.
 FULLER = 0.02
-#: Servers that one user may keep busy: more of them count the work of others.
-OTHERS = 1.5
 
 
 @dataclass(frozen=True)
@@ -365,90 +364,17 @@ def fit_table(
         left = f"{len(used.N)} row{'s' * (len(used.N) != 1)}"
         where = f"--holdout {holdout}: leaves" if holdout else f"{path}:"
         raise InputError(f"{where} {left}, expected at least two")
-    measured, constant = _of_system(used.others)
-    idle = [n for n, v in measured.items() if n.startswith("U_") and not np.any(v > 0)]
-    measured = {n: v for n, v in measured.items() if n not in idle}
-    changing = [n for n in used.others if n not in {*measured, *constant, *given, *idle}]
-    given = constant | given
-    told: dict[str, Any] = {"Z": given.get("Z")} | measured
-    notes = contradictions(used.N, used.X, **told)
-    if notes and told["Z"] and not contradictions(used.N, used.X, **told | {"Z": None}):
-        why = f"{notes[0]}; without it, the columns agree"
-        used, notes = used._replace(warnings=(*used.warnings, f"Z is not used: {why}")), []
-        del given["Z"], told["Z"]
-    if notes and (unit := _unit(used, told)):
-        why = f"{notes[0].partition(':')[0]}; it would agree in {unit}: then call it R_{unit}"
-        other_unit = f"R is not used: {why}"
-        used, notes = used._replace(warnings=(*used.warnings, other_unit)), []
-        del measured["R"]
-    rates = bool(columns.ARRIVALS.search(used.x))
-    if rates:
-        notes = [
-            f"{used.x} is a rate of arrivals, and no number of users, so N = X (R + Z) is not used"
-        ]
-    both = not notes and "R" in measured and "Z" in given
-    if both and (other := other_think_time(used.N, used.X, measured["R"], given["Z"])):
-        used = used._replace(warnings=(*used.warnings, f"Z is not used: {other}"))
-        del given["Z"]
-    busy = [] if notes else _too_busy(used.N, measured, given)
-    if notes:
-        open_laws = "as docs/use.md has the laws of open systems for them"
-        why = open_laws if rates else "as they contradict other columns"
-        # Busy servers are X times a demand whether users or a rate make the load.
-        measured = {n: v for n, v in measured.items() if rates and n.startswith("U_")}
-        what = "R and Z" if measured else "R, Z and utilisations"
-        notes.append(f"{what} are not used, {why}")
-        given.pop("Z", None)
-    of_system = {} if notes else measured
-    notes += [f"{n} is 0 at all loads, and is not used" for n in idle]
-    notes += [*busy, *(f"{n} is not the same in all rows, and is not used" for n in changing)]
-    notes = [re.sub(r"\bN = (?=\d)", f"{used.x} = ", note) for note in notes]
     if holdout and not is_new.any():
         held = f"--holdout {holdout} holds no row out"
         used = used._replace(warnings=(*used.warnings, held))
-    fits, refused = laws.fit_all(used.N, used.X, used.weights, law, of_system, **given)
+    used, measured, known_, notes, together = agreed(used, given)
+    fits, refused = laws.fit_all(used.N, used.X, used.weights, law, together, **known_)
     if not fits:
         reasons = "; ".join(f"{name} with {reason}" for name, reason in refused.items())
         raise InputError(f"{path}: {reasons}")
     by_fit = weights == "auto" or [*fits] == [laws.CLOSED]
     kind = next(iter(fits.values())).weights if by_fit else weights
-    return Study(used, new, fits, refused, level, loads, measured, given, notes, kind, wanted)
-
-
-def _unit(used: Points, told: dict[str, Any]) -> str:
-    """The unit, other than seconds, in which R would agree with loads and throughputs; "" if none
-    does.
-    """
-    if "R" not in told:
-        return ""
-    units = {"ms": told["R"] / 1e3, "us": told["R"] / 1e6}
-    agree = (u for u, R in units.items() if not contradictions(used.N, used.X, **told | {"R": R}))
-    return next(agree, "")
-
-
-def _too_busy(N: np.ndarray, measured: Mapping[str, Any], given: Mapping[str, Any]) -> list[str]:
-    """Stations at which more servers are busy than users are there, in sentences."""
-    sentences = []
-    for name, share in measured.items():
-        busy = np.asarray(share) * given.get(name.replace("U_", "c_", 1), 0.0)
-        worst = int(np.argmax(busy / N))
-        if name.startswith("U_") and busy[worst] > OTHERS * N[worst]:
-            sentences.append(
-                f"at N = {show(N[worst])}, {name} says that {show(busy[worst])} servers are busy, "
-                f"which is more than a load of {show(N[worst])} should keep busy, so it probably "
-                "counts the work of other programs as well"
-            )
-    return sentences
-
-
-def _of_system(others: Mapping[str, np.ndarray]) -> tuple[dict[str, np.ndarray], dict[str, float]]:
-    """Response times and utilisations; the think time and the numbers of servers, if they are the
-    same in all rows.
-    """
-    measured = {n: v for n, v in others.items() if n == "R" or n.startswith("U_")}
-    return measured, {
-        n: float(v[0]) for n, v in others.items() if n not in measured and (v == v[0]).all()
-    }
+    return Study(used, new, fits, refused, level, loads, measured, known_, notes, kind, wanted)
 
 
 def _inside(prediction: dict[str, Any]) -> bool | None:
