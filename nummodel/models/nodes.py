@@ -55,7 +55,7 @@ def outlook(X: Mapping, N: int, nodes: int, h=None, h_remote=None) -> dict[str, 
     `h` is a hand-over inside a node and `h_remote` one across nodes [s], if they are known.
     `h_remote` may be a matrix with a row and a column for each node, for machines on which some
     nodes are farther than others; the first `nodes` of them are in use. If `h` is not given, it is
-    the mean of the diagonal.
+    the mean of the diagonal; if `h` is given, the diagonal does not count.
 
     On as many nodes as were measured there is nothing open: the figure is the measured one, and its
     range has no width.
@@ -75,7 +75,7 @@ def outlook(X: Mapping, N: int, nodes: int, h=None, h_remote=None) -> dict[str, 
     nodes = count("nodes", nodes)
     feasible("N", number, MEASURED // sum(x), "the nodes in X are solved thousands of times")
     feasible("nodes", nodes, PREDICTED // number, f"{number} threads on each")
-    h, h_remote = _latencies(h, h_remote, nodes)
+    h, h_remote = _latencies(h, h_remote, max(nodes, *x))
     highest = max(mean for mean, _ in x[1].values())
     if h is not None and highest * h > 1:
         raise ValueError(
@@ -123,6 +123,9 @@ def _latencies(h: Any, h_remote: Any, nodes: int) -> tuple[float | None, Any]:
         h = _one("h", h)
     if h_remote is None:
         return h, None
+    table = np.array(h_remote, dtype=object)
+    if h is not None and table.ndim == 2 and table.shape[0] == table.shape[1]:
+        h_remote = np.where(np.eye(len(table)), h, table)  # whatever stands on the diagonal
     far = within("h_remote", h_remote, 1e-30, 1e30, ndim=(0, 2))
     if far.ndim == 2 and (far.shape[0] != far.shape[1] or len(far) < max(nodes, 2)):
         raise ValueError(f"h_remote is {far.shape}, expected a row and a column for {nodes} nodes")

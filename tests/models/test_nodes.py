@@ -210,6 +210,14 @@ def test_a_matrix_of_equal_latencies_is_as_two_numbers_whose_growth_is_known():
     assert by_matrix["queue"].low > by_two["queue"].low
 
 
+def test_the_diagonal_of_a_matrix_does_not_count_if_the_hand_over_inside_is_given():
+    matrix = np.where(np.eye(4), H, REMOTE)
+    given = room.outlook({"queue": 1e6}, 4, 4, H, matrix)
+    for diagonal in (0.0, np.nan):
+        other = np.where(np.eye(4), diagonal, matrix)
+        assert room.outlook({"queue": 1e6}, 4, 4, H, other) == given
+
+
 def test_a_program_that_is_limited_by_its_lock_says_so():
     """Locks that differ on one node tell that the lock is full: throughput cannot double."""
     alike = room.outlook({"queue": 1e6, "cohort": 1e6, "tas": 1e6}, 6, 2)["queue"]
@@ -269,6 +277,11 @@ GOOD = {"X": {"queue": 1.0}, "N": 10, "nodes": 2, "h": 0.1, "h_remote": 0.2}
         ({"h": np.nan}, "h is nan"),
         ({"h_remote": np.array([0.2, 0.3])}, "h_remote is"),
         ({"h_remote": [[0.1]]}, r"h_remote is \(1, 1\), expected a row and a column for 2"),
+        (
+            {"X": {1: {"queue": 1.0}, 4: {"queue": 1.0}}, "h_remote": [[0.1, 0.2], [0.2, 0.1]]},
+            r"h_remote is \(2, 2\), expected a row and a column for 4",
+        ),
+        ({"h_remote": [[0.1, 0.2], [0.2]]}, r"h_remote is \["),
         ({"h_remote": [[0.1, 0.05], [0.2, 0.1]]}, "h_remote is 0.05, expected at least h"),
     ],
 )
