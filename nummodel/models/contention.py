@@ -36,7 +36,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nummodel.arguments import feasible, station, within
+from nummodel.arguments import count, feasible, station, within
 from nummodel.models import locks
 
 #: Numbers of threads that are tried, up to that of the processors; more differ little from 64.
@@ -240,6 +240,7 @@ def after(
     Raises ValueError for a change that makes the lock busier, and where `readings` does.
     """
     p, S_before, W = _means(line)
+    m, _ = count("m", m), within("w", w, 0, 1, ndim=(0,))
     size = hold if S is None else S / S_before
     exclusive = w * (2 - w)
     busier = uses * size * exclusive / m
@@ -290,6 +291,9 @@ def _means(line: Line) -> tuple[float, float, float]:
     W = line.wait / line.contentions
     if p > 1:
         raise ValueError(f"contentions are {p:.3g} times the acquisitions, expected at most 1")
+    for name, least in (("c", 1), ("longest", S / 2)):  # tools round the longest hold
+        if getattr(line, name) is not None:
+            within(name, getattr(line, name), least, ndim=(0,))
     if line.elapsed is not None and line.hold > line.elapsed:
         raise ValueError(
             f"holds take {line.hold:.4g} s in {line.elapsed:.4g} s, expected no more: these are "

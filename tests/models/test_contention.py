@@ -137,6 +137,12 @@ def test_what_cannot_be_is_refused():
         after(Line(100, 10, 1.0, 1.0), hold=2.0)
     with pytest.raises(ValueError, match="acquisitions is nan"):
         after(Line(float("nan"), 10, 1.0, 1.0))
+    for wrong, named in (({"c": -3}, "c is -3"), ({"longest": 0.001}, "longest is 0.001")):
+        with pytest.raises(ValueError, match=named):
+            after(Line(100, 10, 1.0, 1.0, **wrong))
+    for change, named in (({"m": 0}, "m is 0"), ({"m": 2.5}, "m is 2.5"), ({"w": 1.5}, "w is 1.5")):
+        with pytest.raises(ValueError, match=named):
+            after(Line(100, 10, 1.0, 1.0), **change)
 
 
 @settings(max_examples=settings().max_examples * 20 // 100, deadline=None)
