@@ -67,7 +67,11 @@ def outlook(X: Mapping, N: int, nodes: int, h=None, h_remote=None) -> dict[str, 
     >>> eight["queue"].low > eight["tas"].high
     True
 
-    The numbers are random draws, always the same; others would move an end of a range by about 2 %.
+    A lock feeds at most ten times the threads of a node in this model. So ranges for eight nodes or
+    more are too low for a program that hardly uses its lock, even where X shows that it does.
+
+    The numbers are random draws, always the same. Others would move an end of a range by some 1 to
+    3 %, and the lower end for test-and-set by up to 8 % (standard deviations of eight seeds).
 
     Raises ValueError for a throughput that even a full lock cannot reach, and for one thread.
     """
