@@ -130,6 +130,24 @@ def test_mutex(N, Z, wake, patience):
     agrees(model, protocol.mutex(N, Z, 1.0, wake, patience, uses=8000), -0.05, 0.08)
 
 
+@pytest.mark.parametrize("N, Z, patience", [(8, 1.0, 4.0), (32, 10.0, 8.0)])
+def test_a_mutex_whose_threads_take_long_to_wake(N, Z, patience):
+    model = locks.mutex(N, Z, 1.0, 100.0, patience).X
+    agrees(model, protocol.mutex(N, Z, 1.0, 100.0, patience, uses=20_000), -0.14, 0.18)
+
+
+def test_one_thread_a_node_always_crosses():
+    few, half = {"nodes": 8, **LINES}, COSTS | {"nodes": 8}
+    for kind, grant, costs, error in (
+        (protocol.Fifo, locks.queue_grant, {}, 0.07),
+        (protocol.Cohort, locks.cohort_grant, {"batch": 100}, 0.10),
+        (protocol.TestAndSet, lambda n, S, **g: locks.tas_grant(n, S, **g, h_waiter=0.1),
+         {"write": 0.1, "last": True}, 0.30),
+    ):  # fmt: skip
+        model = locks.solve(lambda n, grant=grant: grant(n, 1.0, **half), 8, 5.0).X
+        agrees(model, protocol.throughput(kind, 8, 5.0, 1.0, **few, **costs), 0.0, error)
+
+
 @pytest.mark.parametrize(
     "N, Z, S, nodes, error",
     [(1, 1.0, 1.0, 1, 0.0), (4, 1.0, 1.0, 1, 0.03), (8, 10.0, 1.0, 1, 0.03),
