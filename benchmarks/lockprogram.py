@@ -158,6 +158,8 @@ NOTES = """
 - A thread that waits for the mutex sleeps at once. The thread that releases the mutex wakes it, and
   may take the mutex again before it runs: after Z at the earliest, and at the latest after Z and
   the whole call that wakes.
+- A prediction is a hit if its range and the measurement ± 2 standard errors overlap. So a hit may
+  have its mean outside of the range.
 - The ranges of the mutex are wide, up to a factor of eight: a call that wakes a sleeping thread
   takes longer than any use here, and the model does not know how often there is one.
 - Before the model was written, the program was run with 400 steps outside and 400 under the lock,
