@@ -25,7 +25,7 @@ half-widths about 1 %) show these errors of X:
 | test-and-set | -1 % to +5 % | largest near N_sat; to +10 % where nodes are answered in turn |
 | cohort | -1 % to +2 % | eight nodes |
 | readers and writers who think | -1 % to +6 % | |
-| mutex: waiters spin, then sleep | -5 % to +8 % | waking takes 20 S at most; 100 S: -14 % to +18 % |
+| mutex: waiters spin, then sleep | -5 % to +8 % | waking takes up to 20 S; 100 S: -14 % to +18 % |
 | readers who count | -5 % to +3 % | to +8 % where all of the time is counting |
 | sleeping, a woken thread takes a processor | -3 % to +3 % | exact without a switch |
 | sleeping, a woken thread waits for one | -3 % to +16 % | largest where N is above c |
