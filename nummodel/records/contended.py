@@ -27,7 +27,9 @@ RATES = ("fcx265", "zvm-lock-log")
 
 
 def load(file: str | Path) -> "pd.DataFrame":
-    """Locks by name, those with the longest waits in total first, but for locks without a wait.
+    """Locks by name, those with the longest waits in total first, but for locks without a wait. If
+    the tool names callers instead of locks, each row is a call site. The name of the index is
+    "lock" or "call site", and `attrs["tool"]` is the reader or the published table.
 
     Columns: `contentions`; `wait`, their waiting times in total [s]; `longest`, the longest of them
     [s]; `acquisitions`; `hold`, the holding times in total [s]; `longest_hold` [s]; and `elapsed`
@@ -49,7 +51,7 @@ def load(file: str | Path) -> "pd.DataFrame":
     if "part" in table:
         raise InputError(f"{file}: {table['part'].max()} outputs, expected one")
     if "end" in table and (table["end"] == ">>Mean>>").any():
-        table = table[table["end"] == ">>Mean>>"]
+        table = table[(table["end"] == ">>Mean>>") & (table["lock"] != ">>Total>")]
     names = [name for name in NAMES if name in table]
     if not names:
         raise InputError(
@@ -66,7 +68,9 @@ def load(file: str | Path) -> "pd.DataFrame":
     if kind in RATES:
         found["wait"] *= found["contentions"]
     found["elapsed"] = table.get("elapsed", 1.0 if kind in RATES else float("nan"))
-    return _together(found[found["wait"] > 0], file)
+    locks = _together(found[found["wait"] > 0], file)
+    locks.attrs["tool"] = kind
+    return locks.rename_axis("call site" if names[0] == "caller" else "lock")
 
 
 def _together(rows: "pd.DataFrame", file: str | Path) -> "pd.DataFrame":

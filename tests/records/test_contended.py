@@ -62,6 +62,28 @@ def test_rates_are_those_of_a_second():
     assert contended.load("zvm-lock-log")["wait"].tolist() == pytest.approx(table["wait"].tolist())
 
 
+def test_what_a_row_is():
+    """perf lock names callers unless it runs with -l: these are call sites, and no locks."""
+    is_a = {
+        "perf-lock-6.1-caller.txt": "call site",
+        "perf-lock-6.3-lock.txt": "lock",
+        "fcx265-5.3.txt": "lock",
+        "lock-stat-0.3-memcg.txt": "lock",
+    }
+    tables = {name: contended.load(RECORDINGS / name) for name in is_a}
+    assert {name: table.index.name for name, table in tables.items()} == is_a
+    assert tables["fcx265-5.3.txt"].attrs["tool"] == "fcx265"
+
+
+def test_the_total_of_a_screen_is_no_lock(tmp_path):
+    """FCX265 of z/VM 7.3 ends with a row >>Total>, whose waits are those of the locks above."""
+    file = tmp_path / "fcx265.txt"
+    text = (RECORDINGS / "fcx265-7.3-by-hand.txt").read_text()
+    row = next(line for line in text.splitlines() if "RSACALLK" in line)
+    file.write_text(f"{text.rstrip()}\n{row.replace('RSACALLK', '>>Total>')}\n")
+    assert list(contended.load(file).index) == ["RSACALLK"]
+
+
 @pytest.mark.parametrize(
     "name, wrong",
     [("vmstat-4-n.txt", "an output of vmstat, expected an output of /proc/lock_stat"),
@@ -78,8 +100,10 @@ def test_other_files_are_refused(name, wrong):
     "name, found, more",
     [("lock-stat-0.3-memcg.txt", "100 % is for &counter->lock", []),
      ("lock-stat-0.4-points-by-hand.txt", "is for &mm->mmap_sem (R)", ["elapsed=100", "c=4"]),
-     ("perf-lock-6.1-caller.txt", "What to do next: count how often", ["elapsed=2", "c=8"]),
-     ("fcx265-5.3.txt", "is for SRMSLOCK", ["c=32"])],
+     ("lock-stat-0.4-points-by-hand.txt", "No lock of this output is a limit", ["elapsed=100"]),
+     ("perf-lock-6.1-caller.txt", "is at the call site exit_to_user_mode_loop", ["elapsed=0.02"]),
+     ("perf-lock-6.1-caller.txt", "No lock of this output is a limit", ["elapsed=2", "c=8"]),
+     ("fcx265-5.3.txt", "What to do next: take FCX265 at several loads", ["c=32"])],
 )  # fmt: skip
 def test_a_page_about_a_file_of_ones_own(name, found, more, tmp_path):
     """It answers about this file, and does not speak of the published lines."""
@@ -87,6 +111,7 @@ def test_a_page_about_a_file_of_ones_own(name, found, more, tmp_path):
     outcome = report.execute_run(run, tmp_path)
     assert outcome.error == "" and found in outcome.found
     page = html.unescape((tmp_path / f"{run.name}.html").read_text())
-    assert outcome.found in page
+    assert all(paragraph in page for paragraph in outcome.found.splitlines())
     for text in (page, pages.index([outcome])):
         assert "i_mmap_mutex" not in text and "memory controller" not in text
+    assert ("lock_stat" in outcome.found) == (name.startswith("perf") and "elapsed=2" not in more)
