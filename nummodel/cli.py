@@ -313,11 +313,12 @@ def compare(before, after, x, y, weights, level, as_json) -> None:
 
     BEFORE and AFTER are files as `nummodel fit` reads them, measured at the same loads. If loads
     are measured several times, the scatter of these runs tells how large errors are. An error that
-    all runs of a file share, such as that of another machine, looks like a change.
+    all runs of a file share, such as that of another machine, looks like a change. Mean response
+    times are compared if both files have them.
     """
-    from nummodel.answers import change
+    from nummodel.answers import change, responses
 
-    result = change.document(before, after, x, y, weights, level)
+    result = responses.document(before, after, x, y, weights, level)
     if as_json:
         click.echo(json.dumps(result, indent=1, allow_nan=False))
         return

@@ -60,7 +60,7 @@ def read(
     x: str | None = None,
     y: str | None = None,
     weights: str = "absolute",
-    system: bool = True,
+    system: bool | str = True,
     complete: bool = False,
 ) -> Points:
     """Two columns of a CSV file, or of a published table by its name, in the units printed there;
@@ -68,9 +68,10 @@ def read(
 
     `x` and `y` are the names of the columns of load and throughput. If they are not given, the
     columns are recognised by what their names say, as N and X do. `weights` is one of `WEIGHTS`, or
-    the name of a third column. For a `system`, the `others` are read by their names and units; if
-    rows are to be `complete`, those that lack one of them are left out. The path "-" means standard
-    input. Raises InputError for a file or a column that cannot be used.
+    the name of a third column. For a `system`, the `others` are read by their names and units; for
+    "R", only the response times are. If rows are to be `complete`, those that lack one of them are
+    left out. The path "-" means standard input. Raises InputError for a file or a column that
+    cannot be used.
     """
     called, path = path, data.path(path)
     close = get_close_matches(str(path), data.tables(), 1, 0.7)
@@ -97,6 +98,8 @@ def read(
     run = next((_runs(cells[c]) for c in cells if kind(c) == "run" and c not in used), None)
     if not system:
         return Points(N, X, own, load, result, tuple(warnings), run)
+    if system == "R":
+        used |= {c for c in cells if _others.quantity(c)[0] != "R"}
     others, whole, unused = _others.read(cells, used, path, complete)
     unit = "R" in others and "R" not in cells
     points = Points(N, X, own, load, result, (*warnings, *unused), run, others, unit)

@@ -170,7 +170,7 @@ def test_what_the_command_prints(tmp_path):
     """A sentence, then a table; exact figures are compared exactly."""
     before = "threads,tps\n1,10\n2,19\n4,34\n8,53\n16,64\n"
     after = before.replace("53", "60").replace("64", "90")
-    paths = files(tmp_path, before, after, before.replace("tps", "rps"))
+    paths = files(tmp_path, before, after, before.replace("threads", "clients"))
     said = nummodel("compare", *paths[:2], "--level", "0.8")
     assert said.returncode == 0 and said.stderr == ""
     assert said.stdout.startswith("The change helps at threads = ")
@@ -178,7 +178,7 @@ def test_what_the_command_prints(tmp_path):
     assert same["answer"].startswith("No difference shown")
     assert [row["ratio"] for row in same["loads"]] == pytest.approx([1] * 5)
     other = nummodel("compare", paths[0], paths[2])
-    assert "warning: tps against threads is compared with rps against threads" in other.stderr
+    assert "warning: tps against threads is compared with tps against clients" in other.stderr
 
 
 def test_without_repeated_or_many_loads_nothing_is_claimed(tmp_path):
