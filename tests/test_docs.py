@@ -26,7 +26,7 @@ from inprocess import nummodel
 
 from nummodel import models
 from nummodel.nomenclature import QUANTITIES
-from nummodel.records._names import ROLES, USED, kind
+from nummodel.records._names import RATES, ROLES, USED, kind
 from nummodel.records._others import CALLED, SHARES, SIZES, quantity
 from nummodel.reports import notebook, runs
 
@@ -273,6 +273,7 @@ def test_the_names_of_columns_are_known():
     assert {*names["N"]} == roles["load"] and {kind(name) for name in names["N"]} == {"load"}
     assert {*names["X"]} == roles["throughput"] | roles["rate or count"]
     assert {kind(name) for name in names["X"]} == {"throughput", "rate or count"}
+    assert {word for word in RATES if " " not in word} <= {*names["X"]}
     means, seconds = {"avg", "average", "mean"}, {"s": 1, "sec": 1, "ms": 1e-3, "us": 1e-6}
     seconds |= {"µs": 1e-6, "ns": 1e-9}
     assert {n.lower() for n in {*names["R"]} - means} == {n for n in CALLED if CALLED[n] == "R"}
@@ -296,4 +297,11 @@ def test_the_names_of_columns_are_known():
             known = (station, size) if used or unit else ("", 1)
             assert quantity(f"{name.upper()} {used} {unit}") == known, (name, used, unit)
         assert quantity(f"{station}_pct") == (station, 0.01)
+        for name, unit in product(named, units[station]):
+            assert quantity(f"{name} idle {unit}") == (station, -0.01)
+            assert quantity(f"{name}_idle") == ("", 1)
+    assert quantity("%idle") == quantity("idle_pct") == ("U_cpu", -0.01)
+    counts = names["c_name"][1:]
+    assert {*counts} == {"c_cpu"} | {n for n in CALLED if CALLED[n] == "c_cpu"}
+    assert {quantity(name) for name in counts} == {("c_cpu", 1)}
     assert quantity("U_net_percent") == ("U_net", 0.01) and quantity("c_net") == ("c_net", 1)

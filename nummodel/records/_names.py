@@ -20,9 +20,9 @@ WORDS = {
     "duration": "t time times duration elapsed wall wallclock real took runtime walltime cputime "
     "makespan end s sec secs seconds mins minutes hr hours",  # of a run, whose work is a count
     "unit": "ms msec us µs μs usec ns nsec h",  # alone a duration, beside unknown words a time
-    "throughput": "x throughput thruput xput tps qps rps eps fps pps mpps iops tpm tpmc nopm tph "
-    "qphh itr mips flops mflops gflops tflops bops kbps mbps gbps bandwidth speed speedup goodput "
-    "rate",
+    "throughput": "x throughput thruput xput tps qps rps eps fps pps mpps ktps kqps krps iops "
+    "kiops tpm tpmc nopm tph qphh itr mips flops mflops gflops tflops bops kbps mbps gbps "
+    "bandwidth speed speedup goodput rate",
     "run": "id ids run runs rep reps repeat repetition replicate iteration iter trial seed index "
     "idx row line sample samples round attempt uid pid",
     "configuration": "config configuration setting settings variant version release build host "
@@ -56,6 +56,12 @@ SECONDS = {*"ms msec us µs μs usec ns nsec s sec secs seconds mins minutes h h
 #: Beside "cpu" or "rss" these words say whose time or memory it is.
 WHOSE = {"user", "client", "server", "process", "system"}
 
+
+#: Rates that are not those of a second, by their names and by the word after "per".
+RATES = {"tpm": 1 / 60, "tpmc": 1 / 60, "nopm": 1 / 60, "tph": 1 / 3600, "mpps": 1e6}
+RATES |= dict.fromkeys(("ktps", "kqps", "krps", "kiops"), 1e3)
+RATES |= {f"per {t}": 1 / 60 for t in ("min", "minute")}
+RATES |= {f"per {t}": 1 / 3600 for t in ("h", "hr", "hour")}
 
 CLEAR = ("throughput", "load")
 
@@ -102,6 +108,17 @@ def kind(name: str) -> str:
         "number": alone * number,
     }
     return means.get(first, first)
+
+
+def per_second(name: str) -> float:
+    """What a throughput of this name is multiplied by to be that of a second.
+
+    >>> per_second("tps"), per_second("ktps"), 3600 * per_second("jobs/h")
+    (1.0, 1000.0, 1.0)
+    """
+    said = words(name)
+    known = [*said, *(f"{a} {b}" for a, b in pairwise(said))]
+    return next((RATES[word] for word in known if word in RATES), 1.0)
 
 
 def words(name: str) -> list[str]:

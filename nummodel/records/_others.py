@@ -15,6 +15,7 @@ from nummodel.records.readers.table import Cells
 CALLED = {"r": "R", "latency": "R", "lat": "R", "response": "R", "response time": "R", "rt": "R"}
 CALLED |= {"resp": "R", "resp time": "R", "z": "Z", "think time": "Z", "cpu": "U_cpu"}
 CALLED |= {"processor": "U_cpu", "disk": "U_disk"}
+CALLED |= dict.fromkeys(("cores", "cpus", "vcpus", "processors"), "c_cpu")
 #: Units that end a name, in seconds and in shares.
 SIZES = {"s": 1.0, "sec": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ns": 1e-9}
 SHARES = {"pct": 0.01, "percent": 0.01}
@@ -28,10 +29,11 @@ PERCENTS = 10
 
 def quantity(name: str) -> tuple[str, float]:
     """Which of R [s], Z [s], U_name [share] and c_name a column holds, by its name, and the size of
-    its unit. ("", 1.0) for any other column, and for a time without a unit, but for R and Z.
+    its unit, which is negative for a share that is idle. ("", 1.0) for any other column, and for a
+    time without a unit, but for R and Z.
 
-    >>> quantity("avg_latency_ms"), quantity("CPU %"), quantity("U_net"), quantity("p95_ms")
-    (('R', 0.001), ('U_cpu', 0.01), ('U_net', 1.0), ('', 1.0))
+    >>> quantity("avg_latency_ms"), quantity("CPU %"), quantity("%idle"), quantity("p95_ms")
+    (('R', 0.001), ('U_cpu', 0.01), ('U_cpu', -0.01), ('', 1.0))
     """
     plain = "_".join(re.findall(r"\w+", name.replace("%", " pct ")))
     if found := re.fullmatch(r"([UuCc]_[A-Za-z]\w*?)(?:_(pct|percent))?", plain):
@@ -45,12 +47,17 @@ def quantity(name: str) -> tuple[str, float]:
     if said[1:] and said[0] in SHARES:
         said = [*said[1:], said[0]]
     unit = said.pop() if said[1:] and said[-1] in {*SIZES, *SHARES} else ""
+    idle = "idle" in said
+    said = [word for word in said if word != "idle"] or ["cpu"]
     meant = CALLED.get(" ".join(word for word in said if word not in {*USED, "load"}), "")
     if meant.startswith("U_"):
-        fits = unit in SHARES or (not unit and not USED.isdisjoint(said))
+        fits = unit in SHARES or (not unit and not idle and not USED.isdisjoint(said))
+    elif meant == "c_cpu":
+        fits = not idle and said == words(name)
     else:
-        fits = unit in SIZES or name in ("R", "Z")
-    return (meant, (SIZES | SHARES).get(unit, 1.0)) if meant and fits else ("", 1.0)
+        fits = not idle and (unit in SIZES or name in ("R", "Z"))
+    size = -SHARES.get(unit, 1.0) if idle else (SIZES | SHARES).get(unit, 1.0)
+    return (meant, size) if meant and fits else ("", 1.0)
 
 
 def read(
@@ -72,7 +79,7 @@ def read(
         meant, size = quantity(name)
         if not meant:
             measured = kind(name) in ("time", "resource") or not USED.isdisjoint(words(name))
-            measured |= {"cpu", "load"} <= {*words(name)}
+            measured |= {"cpu", "load"} <= {*words(name)} or "idle" in words(name)
             if measured and {"per", "ratio"}.isdisjoint(words(name)):
                 unknown.setdefault(_hint(name), []).append(name)
             continue
@@ -103,6 +110,8 @@ def read(
 def _hint(name: str) -> str:
     """What to call a column that was not recognised."""
     said = {*words(name)}
+    if "idle" in said:
+        return "call an idle share of all processors, in percent, cpu_idle_pct"
     if {*PARTIAL, "median"} & said or any(NO_MEAN.fullmatch(word) for word in said):
         return "a percentile, or the largest or smallest value, is no mean"
     if {"cpu", "processor"} & said:
@@ -124,6 +133,13 @@ def _values(
     if (values < 0).any():
         raise InputError(f"{path}: {name} is {values.min():g}, expected no negative number")
     guessed = []
+    if size < 0:
+        values, size = 1 + values * size, 1.0
+        guessed = [f"{meant} is 100 % - {name}: time in which processors wait for I/O may be in it"]
+        if (values < 0).any():
+            raise InputError(f"it is up to {100 * (1 - values.min()):g}, expected 100 % at most")
+    if meant == "c_cpu" and name.lower() != meant:
+        guessed = [f"{name} is taken as the number of processors, c_cpu"]
     words_only = meant.startswith("U_") and not name.lower().startswith("u_")
     if words_only and size == 1 and PERCENTS < values.max() <= 100 * FULLEST:
         size = SHARES["pct"]

@@ -14,7 +14,17 @@ from nummodel.arguments import WEIGHTS
 from nummodel.errors import InputError
 from nummodel.nomenclature import show
 from nummodel.records import _others, data, folder, readers
-from nummodel.records._names import MEANS, PARTIAL, ROLES, SPREAD, TIMES, bare, kind, words
+from nummodel.records._names import (
+    MEANS,
+    PARTIAL,
+    ROLES,
+    SPREAD,
+    TIMES,
+    bare,
+    kind,
+    per_second,
+    words,
+)
 from nummodel.records.readers import table
 from nummodel.records.readers.table import Cells, is_number
 
@@ -102,6 +112,10 @@ def read(
         used |= {c for c in cells if _others.quantity(c)[0] != "R"}
     others, whole, unused = _others.read(cells, used, path, complete)
     unit = "R" in others and "R" not in cells
+    if unit and system is True and (size := per_second(result)) != 1:
+        times = f"multiplied by {size:g}" if size > 1 else f"divided by {1 / size:g}"
+        warnings.append(f"{result} is {times} to be X_per_s, as response times are in seconds")
+        X, result = X * size, "X_per_s"
     points = Points(N, X, own, load, result, (*warnings, *unused), run, others, unit)
     return points if whole.all() else points.where(whole)
 

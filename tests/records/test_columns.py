@@ -4,6 +4,7 @@ others. The tables have up to eight users, 10 to 52 transactions per second, and
 
 import pytest
 
+from nummodel.errors import InputError
 from nummodel.records import columns
 
 
@@ -68,3 +69,69 @@ def test_a_column_that_is_not_used_has_a_hint_that_fits(tmp_path, name, hint):
     assert not points.others and warning.startswith(f"not used: {name}; ") and hint in warning
     assert ("R_ms" in warning) == (name in ("resp_time", "wait_ms"))
     assert ("disk" in warning) == (name == "util_pct")
+
+
+@pytest.mark.parametrize(
+    "name, size, how",
+    [
+        *((name, 1 / 60, "divided by 60") for name in ("tpm", "TPM", "tpmC", "requests/min")),
+        *((name, 1 / 3600, "divided by 3600") for name in ("tph", "jobs per hour")),
+        *((name, 1000, "multiplied by 1000") for name in ("ktps", "krps")),
+    ],
+)
+def test_throughputs_of_minutes_and_thousands_are_those_of_a_second(tmp_path, name, size, how):
+    """If response times are in seconds; else they stay what the user calls them. N = X R with
+    R = 0.1 s: ten requests a second for each user.
+    """
+    rows = [(n, 10 * n / size) for n in (1, 2, 4, 8)]
+    for header, rest in ((f"users,{name},R_ms", ",100"), (f"users,{name}", "")):
+        table = "".join(f"{n},{x}{rest}\n" for n, x in rows)
+        (tmp_path / "table.csv").write_text(f"{header}\n{table}")
+        points = columns.read(tmp_path / "table.csv")
+        if rest:
+            assert points.X == pytest.approx(points.N / points.others["R"])
+            (warning,) = points.warnings
+            assert points.y == "X_per_s" and warning.startswith(f"{name} is {how} to be X_per_s")
+        else:
+            assert points.y == name and points.X == pytest.approx([x for _, x in rows])
+
+
+@pytest.mark.parametrize("name, station", [("%idle", "cpu"), ("disk idle (%)", "disk")])
+def test_what_is_not_idle_is_in_use(tmp_path, name, station):
+    points = read(tmp_path, name, 89, 80, 63, 40)
+    assert points.others[f"U_{station}"] == pytest.approx([0.11, 0.20, 0.37, 0.60])
+    assert points.warnings[0].startswith(f"U_{station} is 100 % - {name}: ")
+    (warning,) = read(tmp_path, name, 89, 80, 63, 400).warnings
+    assert "it is up to 400, expected 100 % at most" in warning
+    (warning,) = read(tmp_path, "idle", 89, 80, 63, 40).warnings
+    assert warning.startswith("not used: idle; ") and "cpu_idle_pct" in warning
+
+
+@pytest.mark.parametrize("name", ["cores", "CPUs", "vcpus", "processors"])
+def test_processors_beside_a_load_are_servers(tmp_path, name):
+    points = read(tmp_path, name, 4, 4, 4, 4)
+    assert points.others["c_cpu"].tolist() == [4] * 4
+    assert f"{name} is taken as the number of processors, c_cpu" in points.warnings
+    (tmp_path / "load.csv").write_text("cores,tps\n1,10\n2,19\n4,33\n")
+    alone = columns.read(tmp_path / "load.csv")
+    assert alone.x == "cores" and not alone.others
+
+
+def test_a_header_may_be_a_comment_where_no_other_header_follows(tmp_path):
+    rows = "1,10,a\n2,19,a\n4,33,a\n"
+    for head in (
+        "# threads,tps,config\n",
+        "#threads, tps, config\n",
+        "# of x\n# threads,tps,config\n\n",
+    ):
+        (tmp_path / "table.csv").write_text(head + rows)
+        points = columns.read(tmp_path / "table.csv")
+        assert (points.x, points.y, points.X.tolist()) == ("threads", "tps", [10, 19, 33])
+    (tmp_path / "table.csv").write_text("# my, own, remark\nusers,rps,config\n" + rows)
+    assert columns.read(tmp_path / "table.csv").x == "users"
+    (tmp_path / "table.csv").write_text("# threads;tps\n1;10,5\n2;19\n4;33\n")
+    assert columns.read(tmp_path / "table.csv").X.tolist() == [10.5, 19, 33]
+    for head in ("# a remark\n", "# threads,tps\n", "# 1,2,3\n"):
+        (tmp_path / "table.csv").write_text(head + "1,10,3\n2,19,3\n4,33,3\n")
+        with pytest.raises(InputError, match="expected a header with names"):
+            columns.read(tmp_path / "table.csv")

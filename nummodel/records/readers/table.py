@@ -1,4 +1,5 @@
-"""Delimited text with a header row: commas, semicolons or tabs; lines with # are comments.
+"""Delimited text with a header row: commas, semicolons or tabs; lines with # are comments, but for
+a header above rows that have none.
 
 Between semicolons or tabs a number may have a decimal comma.
 """
@@ -84,9 +85,13 @@ def cells_of(text: str, least: int = 2) -> Cells:
     if len(text) > LARGEST:
         raise Malformed(0, f"more than {LARGEST:,} characters, expected rows of a fit only")
     # Excel may name the delimiter in a first line such as "sep=;".
-    lines = ["" if line.startswith(("#", "sep=")) else line for line in text.splitlines()]
-    header = next((line for line in lines if line.strip()), "")
-    delimiter = max(",;\t", key=re.sub('"[^"]*"?', "", header).count)
+    all_lines = text.splitlines()
+    lines = ["" if line.startswith(("#", "sep=")) else line for line in all_lines]
+    first, header = next(((i, line) for i, line in enumerate(lines) if line.strip()), (0, ""))
+    above = next((i for i in reversed(range(first)) if all_lines[i].startswith("#")), None)
+    if above is not None and _is_header(all_lines[above], header):
+        lines[above] = header = all_lines[above].lstrip("# ")
+    delimiter = _delimiter(header)
     reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=True, strict=True)
     rows: list[tuple[int, list[str]]] = []
     try:
@@ -96,6 +101,20 @@ def cells_of(text: str, least: int = 2) -> Cells:
     except csv.Error as error:
         raise Malformed(reader.line_num, f"{error}, expected a CSV file") from None
     return named(rows, delimiter, least)
+
+
+def _delimiter(header: str) -> str:
+    """What parts the cells of a header."""
+    return max(",;\t", key=re.sub('"[^"]*"?', "", header).count)
+
+
+def _is_header(comment: str, row: str) -> bool:
+    """Whether a comment has the names of the columns, and the row below has figures."""
+    delimiter = _delimiter(comment)
+    names, cells = (line.strip("# ").split(delimiter) for line in (comment, row))
+    figures = [is_number(cell.strip().replace(",", ".")) for cell in cells]
+    named = not any(is_number(name.strip()) for name in names)
+    return len(names) == len(cells) > 1 and named and any(figures)
 
 
 def named(rows: list[tuple[int, list[str]]], delimiter: str = "", least: int = 1) -> Cells:
