@@ -130,13 +130,20 @@ def _questions(outcomes: list[Outcome]) -> dict[str, Any]:
 
 
 def _card(outcome: Outcome) -> dict[str, Any]:
-    """A run with its figure, the first sentence of its answer, and how its comparisons went."""
+    """A run with its figure, the first sentence of its answer, and how its comparisons went.
+
+    Of an answer about the reader's own file, there are two sentences, and one more if the first has
+    no figure: the first may only say what was measured, and not what follows from that.
+    """
     text = "" if outcome.unfinished else outcome.found or outcome.answer
+    count = 1
+    if outcome.own:
+        count = 2 if re.search("[0-9]", rendering.split(text, 1)[0]) else 3
     return {
         "outcome": outcome,
         "file": Path(outcome.run.parameters["file"]).name if outcome.own else "",
         "figure": rendering.figure(outcome),
-        "sentence": rendering.split(text, 1)[0],
+        "sentence": rendering.split(text, count)[0],
         "groups": [group for group in _groups([outcome]) if group["verdicts"]],
     }
 

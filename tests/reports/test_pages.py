@@ -15,7 +15,7 @@ from reporting import command as start
 
 from nummodel import plot
 from nummodel.errors import InputError
-from nummodel.reports import files, pdf, rendering, report, runs
+from nummodel.reports import files, pages, pdf, rendering, report, runs
 from nummodel.reports.runs import Run
 
 CLAIMS = """from nummodel.records import claims
@@ -219,6 +219,22 @@ def test_runs_of_the_readers_own_files_stand_first_and_name_them(tmp_path):
     asked = ["mine.csv: Is c right?", "mine.csv: Is b right?"]
     assert [own.index(told) for told in asked] == sorted(own.index(told) for told in asked)
     assert "Is a right?" in lessons and "Is a right?" not in own
+
+
+@pytest.mark.parametrize(
+    "rates, start, then",
+    [
+        ((10, 19, 36, 66, 115, 180), "The highest tps measured is 180", "No limit was measured:"),
+        ((10, 19, 33, 52, 73, 90), "No peak was measured. The highest", "The fitted law has its"),
+    ],
+)
+def test_a_card_says_more_than_what_was_measured(rates, start, then, tmp_path):
+    """A stranger knows the highest throughput; where it stops growing is in the next sentence."""
+    rows = "".join(f"{2**i},{rate}\n" for i, rate in enumerate(rates))
+    (tmp_path / "mine.csv").write_text(f"threads,tps\n{rows}")
+    (run,) = runs.plan(["21"], [f"file={tmp_path / 'mine.csv'}"])
+    card = text_of(pages.index([report.execute_run(run, tmp_path)]).partition("</article>")[0])
+    assert start in card and then in card and "At twice" not in card
 
 
 def test_a_page_of_an_earlier_command_is_linked(tmp_path):
