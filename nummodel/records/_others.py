@@ -77,6 +77,8 @@ def read(
     rest = [name for name in cells if name not in used]
     for name in sorted(rest, key=lambda name: quantity(name)[0] != name):
         meant, size = quantity(name)
+        if name.lower() in CALLED and meant == "c_cpu" and len({*cells[name].values()}) > 1:
+            continue  # as cores that grow with the load
         if not meant:
             measured = kind(name) in ("time", "resource") or not USED.isdisjoint(words(name))
             measured |= {"cpu", "load"} <= {*words(name)} or "idle" in words(name)

@@ -111,7 +111,10 @@ def test_what_is_not_idle_is_in_use(tmp_path, name, station):
 def test_processors_beside_a_load_are_servers(tmp_path, name):
     points = read(tmp_path, name, 4, 4, 4, 4)
     assert points.others["c_cpu"].tolist() == [4] * 4
-    assert f"{name} is taken as the number of processors, c_cpu" in points.warnings
+    assert points.warnings == (f"{name} is taken as the number of processors, c_cpu",)
+    (tmp_path / "both.csv").write_text(f"N,tps,{name}\n1,10,1\n2,19,2\n4,33,4\n")
+    both = columns.read(tmp_path / "both.csv", "N", "tps")
+    assert not both.others and not any("c_cpu" in warning for warning in both.warnings)
     (tmp_path / "load.csv").write_text("cores,tps\n1,10\n2,19\n4,33\n")
     alone = columns.read(tmp_path / "load.csv")
     assert alone.x == "cores" and not alone.others
