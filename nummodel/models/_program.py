@@ -18,9 +18,10 @@ KINDS = ("queue", "ticket", "tas", "ttas", "backoff", "cohort", "hierarchical")
 STAY, SLOWED = ("cohort", "hierarchical"), ("ticket", "tas", "ttas")
 #: What a throughput may be off by itself: about the standard error of a median of five runs.
 NOISE = 0.02
-#: Most threads that the lock feeds, over those of a node. Where it fed more, it would hardly slow
-#: the program on ten nodes.
-FEEDS = 10.0
+#: Threads that the lock feeds, over those of a node: up to the first number, any power of ten is as
+#: likely as another; beyond, where the lock would hardly slow the program on ten nodes, each double
+#: number is half as likely; the second is the largest that is tried.
+FEEDS, MOST = 10.0, 1000.0
 #: Most standard deviations from its mean that a number is tried, where throughputs contradict it.
 FARTHEST = 6.0
 #: Mean and standard deviation of each unknown number, as the protocols and latencies of common
@@ -49,7 +50,7 @@ class Widths(NamedTuple):
     drift_slowed: float  # the same, for locks whose waiters slow them
 
 
-WIDTHS = Widths(0.12, 0.062, 0.135)
+WIDTHS = Widths(0.12, 0.065, 0.141)
 
 
 class Program:
@@ -70,7 +71,7 @@ class Program:
         slowed = np.isin(self.kinds, SLOWED)
         self.drift = np.where(slowed, widths.drift_slowed, widths.drift)
         self.cross: dict[int, np.ndarray] = {}
-        self.log_N_sat = np.linspace(0, np.log(FEEDS * N), 1000)
+        self.log_N_sat = np.linspace(0, np.log(MOST * N), 2000)
         busy = locks.solve(lambda n: 1.0, N, np.expm1(self.log_N_sat)).X
         self.log_S = np.log(busy) - self.y[1][self.kinds.index("queue")]
         prior = dict(PRIOR)
@@ -145,6 +146,7 @@ class Program:
         z = (unknown[:, :-1] - self.mean) / self.sd
         inside &= (abs(z) < FARTHEST).all(axis=1)
         total = -0.5 * (z**2).sum(axis=1)
+        total -= np.maximum(unknown[:, -1] - np.log(FEEDS * self.N), 0.0)
         unknown = np.where(inside[:, None], unknown, np.append(self.mean, 0.0))
         for k, error, noise, doublings in self.steps(unknown):
             total -= 0.5 * error**2 / (noise + self.drift[k] ** 2 * doublings)

@@ -23,6 +23,7 @@ nodes: how much was settled with `benchmarks/locks.py`, whose table tells how we
 """
 
 from collections.abc import Mapping
+from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -57,8 +58,8 @@ def outlook(X: Mapping, N: int, nodes: int, h=None, h_remote=None) -> dict[str, 
     nodes are farther than others; the first `nodes` of them are in use. If `h` is not given, it is
     the mean of the diagonal; if `h` is given, the diagonal does not count.
 
-    On as many nodes as were measured there is nothing open: the figure is the measured one, and its
-    range has no width.
+    On as many nodes as were measured, the figure is the measured one, and its range is as wide as
+    the standard errors tell: without any, nothing is open.
 
     >>> X = {1: {"queue": 1e6, "tas": 9e5}, 2: {"queue": 9e5, "tas": 6e5}}
     >>> outlook(X, 8, nodes=2)["queue"]
@@ -67,8 +68,8 @@ def outlook(X: Mapping, N: int, nodes: int, h=None, h_remote=None) -> dict[str, 
     >>> eight["queue"].low > eight["tas"].high
     True
 
-    A lock feeds at most ten times the threads of a node in this model. So ranges for eight nodes or
-    more are too low for a program that hardly uses its lock, even where X shows that it does.
+    In this model, a lock seldom feeds more than ten times the threads of a node, unless X on several
+    nodes shows it. So from one node, ranges may be too low for a program that hardly uses its lock.
 
     The numbers are random draws, always the same. Others would move an end of a range by some 1 to
     3 %, and the lower end for test-and-set by up to 8 % (standard deviations of eight seeds).
@@ -86,12 +87,22 @@ def outlook(X: Mapping, N: int, nodes: int, h=None, h_remote=None) -> dict[str, 
             f"X is up to {highest:g} on one node, expected no more than one use in each hand-over, "
             f"{h:g} s"
         )
-    if nodes in x and set(x[nodes]) == set(x[1]):
-        return {kind: Ratio(*(x[nodes][kind][0] / x[1][kind][0],) * 3) for kind in x[1]}
+    told = {kind: _beside(figure, x[1][kind], nodes) for kind, figure in x.get(nodes, {}).items()}
+    if set(told) == set(x[1]):
+        return told
     program = Program(x, number, h, h_remote)
     logs = program.predicted(program.draws(), nodes) - program.y[1][:, None]
     ends = np.exp(np.quantile(logs, ENDS, axis=1).T)
-    return {kind: Ratio(*map(float, row)) for kind, row in zip(program.kinds, ends, strict=True)}
+    found = {kind: Ratio(*map(float, row)) for kind, row in zip(program.kinds, ends, strict=True)}
+    return found | told
+
+
+def _beside(there: tuple[float, float], here: tuple[float, float], nodes: int) -> Ratio:
+    """A measured throughput over that of one node, with the range that both errors leave."""
+    (x, error), (one, own) = there, here
+    sd = np.hypot(error / x, own / one) if nodes > 1 else 0.0
+    ends = np.array([0.0, -1.0, 1.0]) * NormalDist().inv_cdf(ENDS[2]) * sd
+    return Ratio(*map(float, x / one * np.exp(ends)))
 
 
 def _measured(X: Any) -> dict[int, dict[str, tuple[float, float]]]:

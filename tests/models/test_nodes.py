@@ -194,6 +194,32 @@ def test_what_was_measured_is_told_without_a_range():
     assert said["tas"] == pytest.approx((0.5, 0.5, 0.5)) and said["queue"].low < said["queue"].high
 
 
+def test_what_was_measured_with_errors_has_the_range_that_these_leave():
+    """Nine in ten ranges hold the true ratio, whichever kinds were measured on all nodes."""
+    rng, held = np.random.default_rng(8), []
+    for _ in range(400):
+        one, two = (
+            1e6 * (1 + 0.05 * rng.standard_normal()),
+            8e5 * (1 + 0.03 * rng.standard_normal()),
+        )
+        X = {1: {"queue": (one, 5e4)}, 2: {"queue": (two, 2.4e4)}}
+        said = room.outlook(X, 8, nodes=2)["queue"]
+        held.append(said.low <= 0.8 <= said.high)
+    assert np.mean(held) == pytest.approx(0.9, abs=0.05)
+    X[1]["tas"] = (9e5, 0.0)
+    assert room.outlook(X, 8, nodes=2)["queue"] == said
+    assert room.outlook(X, 8, nodes=1)["queue"] == room.Ratio(1, 1, 1)
+
+
+def test_a_program_that_goes_on_scaling_is_believed():
+    """On one to four nodes its throughput grows with the nodes: its lock feeds many threads."""
+    X = {n: {"queue": n * 1e6 * 0.998 ** (n - 1)} for n in (1, 2, 4)}
+    said = room.outlook(X, 6, nodes=16)["queue"]
+    assert said.low < 16 * 0.998**15 < said.high
+    said = room.outlook({1: {"queue": 1e6}, 20: {"queue": 19.9e6}}, 2, nodes=40)["queue"]
+    assert said.low < 39 < said.high
+
+
 def test_a_measurement_that_is_less_certain_says_less():
     widths = []
     for error in (0.0, 1e5, 5e5):
