@@ -365,14 +365,14 @@ NOTES = """
   beyond two nodes. But the ranges of this baseline hold far fewer rows of all programs.
 - From one node, a straight line is no baseline of its own: it is the value that stays times the
   nodes, and quantiles of errors make the same ranges of both.
-- How many threads a lock feeds belongs to the prior, and the scores depend on it. Until 25 November
-  2026, ten times the threads of a node was the most. Then a review tried exact chains of 48 programs:
-  of those whose lock feeds 10 to 100 times the threads of a node, ranges that should hold 90 % held
-  54 to 58 % from one node and 69 to 71 % from two. Since then, each double number beyond ten times
-  is half as likely, the first rule tried: these ranges hold 92 to 100 %. Here, the score is worse on
-  A48 (1.33 before from one node, 1.12 from two) and better on I20 (1.20 before, 88 % held). With a
-  hundred times as the most, all equally likely, ranges from two nodes held 81 % of the rows, and the
-  two-node value was better than `outlook` in memcached-new.
+- How many threads a lock feeds belongs to the prior, and the scores depend on it. Until 25
+  November 2026, ten times the threads of a node was the most. Then a review tried exact chains of
+  48 programs: of those whose lock feeds 10 to 100 times the threads of a node, ranges that should
+  hold 90 % held 54 to 58 % from one node and 69 to 71 % from two. Since then, each double number
+  beyond ten times is half as likely, the first rule tried: these ranges hold 92 to 100 %. Here,
+  the score is worse on A48 (1.33 before from one node, 1.12 from two) and better on I20 (1.20
+  before, 88 % held). With a hundred times as the most, all equally likely, ranges from two nodes
+  held 81 % of the rows, and the two-node value was better than `outlook` in memcached-new.
 - The prior was written once the tables were known, and was made wider once. So it is a
   calibration. Rows of programs that were left out were looked at with three ways to settle the
   rest: by hand; prior and widths of each kind from the other programs, which was worse (a score of

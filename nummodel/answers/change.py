@@ -7,7 +7,6 @@ are, their errors would hide a change, and the errors are those of the measured 
 
 from contextlib import suppress
 from functools import lru_cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +16,6 @@ from nummodel.fits import compare, fit, lack_of_fit
 from nummodel.fits._closed import fit_closed
 from nummodel.models import scaling
 from nummodel.nomenclature import show
-from nummodel.records import columns
 from nummodel.records.columns import Points
 
 #: Simulated errors from which the width of simultaneous intervals follows.
@@ -178,31 +176,11 @@ def _determined(covariance: np.ndarray) -> bool:
     return bool(np.isfinite(covariance).all() and (np.diag(covariance) >= 0).all())
 
 
-def document(
-    before: str | Path,
-    after: str | Path,
-    x: str | None = None,
-    y: str | None = None,
-    weights: str = "auto",
-    level: float = 0.95,
-) -> dict[str, Any]:
-    """Read and compare two tables: what the command line prints as JSON. A number that cannot be
-    computed is None. The weights are those of a fit; with "auto" errors have the same percentage,
-    unless repeated loads speak for the same size. Raises InputError for a file, a column or an
-    option that cannot be used.
-    """
-    if not 0 < level < 1:
-        raise InputError(f"--level {level}: expected a number between 0 and 1")
-    return compared(
-        [columns.read(path, x, y, weights, system=False) for path in (before, after)],
-        weights,
-        level,
-    )
-
-
 def compared(tables: list[Points], weights: str, level: float) -> dict[str, Any]:
-    """The measurements before and after a change, compared. Raises InputError for tables that have
-    no load in common.
+    """The measurements before and after a change, compared; a number that cannot be computed is
+    None. The weights are those of a fit; with "auto" errors have the same percentage, unless
+    repeated loads speak for the same size. Raises InputError for tables that have no load in
+    common.
     """
     before, after = tables
     loads = np.intersect1d(before.N, after.N)

@@ -28,7 +28,7 @@ def document(
     """
     if not 0 < level < 1:
         raise InputError(f"--level {level}: expected a number between 0 and 1")
-    tables = [columns.read(path, x, y, weights, system="R") for path in (before, after)]
+    tables = [columns.read(path, x, y, weights, system=False) for path in (before, after)]
     names = [points.y for points in tables]
     if names[0].lower() != names[1].lower():
         raise InputError(

@@ -68,8 +68,9 @@ def outlook(X: Mapping, N: int, nodes: int, h=None, h_remote=None) -> dict[str, 
     >>> eight["queue"].low > eight["tas"].high
     True
 
-    In this model, a lock seldom feeds more than ten times the threads of a node, unless X on several
-    nodes shows it. So from one node, ranges may be too low for a program that hardly uses its lock.
+    In this model, a lock seldom feeds more than ten times the threads of a node, unless X on
+    several nodes shows it. So from one node, ranges may be too low for a program that hardly uses
+    its lock.
 
     The numbers are random draws, always the same. Others would move an end of a range by some 1 to
     3 %, and the lower end for test-and-set by up to 8 % (standard deviations of eight seeds).

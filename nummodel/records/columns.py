@@ -70,7 +70,7 @@ def read(
     x: str | None = None,
     y: str | None = None,
     weights: str = "absolute",
-    system: bool | str = True,
+    system: bool = True,
     complete: bool = False,
 ) -> Points:
     """Two columns of a CSV file, or of a published table by its name, in the units printed there;
@@ -78,8 +78,8 @@ def read(
 
     `x` and `y` are the names of the columns of load and throughput. If they are not given, the
     columns are recognised by what their names say, as N and X do. `weights` is one of `WEIGHTS`, or
-    the name of a third column. For a `system`, the `others` are read by their names and units; for
-    "R", only the response times are. If rows are to be `complete`, those that lack one of them are
+    the name of a third column. For a `system`, the `others` are read by their names and units, and
+    else only response times are. If rows are to be `complete`, those that lack one of them are
     left out. The path "-" means standard input. Raises InputError for a file or a column that
     cannot be used.
     """
@@ -107,12 +107,10 @@ def read(
     used = {load, result, weights}
     run = next((_runs(cells[c]) for c in cells if kind(c) == "run" and c not in used), None)
     if not system:
-        return Points(N, X, own, load, result, tuple(warnings), run)
-    if system == "R":
         used |= {c for c in cells if _others.quantity(c)[0] != "R"}
     others, whole, unused = _others.read(cells, used, path, complete)
     unit = "R" in others and "R" not in cells
-    if unit and system is True and (size := per_second(result)) != 1:
+    if unit and system and (size := per_second(result)) != 1:
         times = f"multiplied by {size:g}" if size > 1 else f"divided by {1 / size:g}"
         warnings.append(f"{result} is {times} to be X_per_s, as response times are in seconds")
         X, result = X * size, "X_per_s"
