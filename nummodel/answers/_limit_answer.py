@@ -237,6 +237,13 @@ def _knee(found: Any) -> float:
 def _what(found: Any, how: str) -> str:
     """The station that limits and the next one, or that it is open which of them does."""
     (first, second, *_), used = found.stations, found.study.used
+    if how == "open" and (full := _full(found)):
+        other = next(n for n in (first, second) if n != full)
+        what = f"The limit of this system is probably {named(found, full)}, "
+        what += f"which {_most(found, full)} and was {show(_in_use(found, full), '%')} in use "
+        return f"{what}{_last(used)}; {named(found, other)} may allow no more, " + _most(
+            found, other, short=True
+        )
     if how == "open":
         both = f"{named(found, first)} {_most(found, first)}"
         return f"It is open what limits this system: {both}, {named(found, second)} " + _most(
@@ -259,6 +266,18 @@ def _what(found: Any, how: str) -> str:
     if not np.isfinite(found.full_at(second)[0]):
         return f"{what}; no other limit shows in the measurements"
     return f"{what}; the next limit is {next_one.replace(' allows ', ', which allows ', 1)}"
+
+
+def _full(found: Any) -> str:
+    """Of the first two stations, the one that was measured and is full, if the other was not
+    measured: that is only concluded from the curves, and the measurement counts for more.
+    """
+    first, second, *_ = found.stations
+    for one, other in ((first, second), (second, first)):
+        measured = f"U_{one}" in found.study.measured
+        if measured and _hidden(found, other) and _in_use(found, one) >= FULLY:
+            return one
+    return ""
 
 
 def named(found: Any, name: str) -> str:
@@ -298,7 +317,8 @@ def _how_sure(found: Any, how: str, against: list[str]) -> str:
     """How sure it is, with what speaks for it and against it."""
     first, but = found.stations[0], "; ".join(against)
     if how == "open":
-        return f"The measurements do not settle this: {but}"
+        begins = "That is not sure" if _full(found) else "The measurements do not settle this"
+        return f"{begins}: {but}"
     same = (
         f"{show(found.sureness, '%')} of simulated repetitions of the measurements have this limit"
     )

@@ -132,7 +132,10 @@ class Study:
             for n, t in both
             if t > 0
         ]
-        return f"What limits it is open: by the fit, {' and '.join(said)}."
+        last = self.used.N.argmax()
+        U = {n: float(self.measured[f"U_{n}"][last]) for n, _ in both if f"U_{n}" in self.measured}
+        used = [f"; {n} was {show(u, '%')} in use at the last load" for n, u in U.items()]
+        return f"What limits it is open: by the fit, {' and '.join(said)}{''.join(used)}."
 
     @cached_property
     def cautions(self) -> list[str]:

@@ -244,6 +244,19 @@ def test_the_work_of_others_is_told(tmp_path):
     assert found.answer().endswith("stop what else runs on the machine, and measure again.")
 
 
+def test_full_processors_count_for_more_than_what_was_not_measured(tmp_path):
+    """A table in which a model finds a second limit that would allow as much as the processors."""
+    rows = "25,24.4,24,7\n50,48.9,23.5,13\n100,97.2,25,26\n200,195,27,52\n300,287,38,77\n"
+    rows += "400,356,118,95\n500,371,342,99\n"
+    (tmp_path / "a.csv").write_text(
+        "users,throughput,R_ms,cpu%,c_cpu\n" + rows.replace("\n", ",8\n")
+    )
+    first, how, *_ = limits.read(tmp_path / "a.csv").answer().split(". ")
+    assert first.startswith("The limit of this system is probably the processor capacity, which ")
+    assert "and was 99 % in use at users = 500; what was not measured may allow no more" in first
+    assert how.startswith("That is not sure: the two differ by 1 % only")
+
+
 def test_intervals_of_gains_hold_the_true_gain(tmp_path):
     """In 95 % of cases: of 15, fewer than 12 would be a surprise of one in 1800."""
     before, then = (networks.solve(s, 80, Z).X for s in (stations(), stations(c=2 * C)))
