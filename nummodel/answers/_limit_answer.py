@@ -254,6 +254,9 @@ def _what(found: Any, how: str) -> str:
     next_one = f"{named(found, second)} allows {_most(found, second, short=True)}"
     if _hidden(found, first):
         perhaps = HIDDEN["computes" if found.system.computes else first]
+        if f"c_{first}" in found.face.free and first == "lock":
+            places = show(float(f"{found.servers(first):.2g}"))
+            perhaps = f"a pool that serves about {places} requests at a time"
         what = f"Something that was not measured {probably}limits this system, perhaps {perhaps}: "
         what += f"it {_most(found, first)}"
         return f"{what}, while {next_one}" if told else what

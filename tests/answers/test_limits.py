@@ -244,6 +244,15 @@ def test_the_work_of_others_is_told(tmp_path):
     assert found.answer().endswith("stop what else runs on the machine, and measure again.")
 
 
+def test_a_pool_that_was_not_measured_is_told_with_its_places(tmp_path):
+    X = networks.solve([networks.queue(0.01, 4), networks.queue(0.08, 8)], N, 0).X
+    noise = np.random.default_rng(5).standard_normal((3, len(N)))
+    X, R, U = (v * np.exp(0.005 * e) for v, e in zip((X, N / X, X * 0.01 / 4), noise, strict=True))
+    columns = {"X": X, "R": R, "U_cpu": U, "U_disk": np.nan, "c_cpu": 4}
+    said = limits.read(written(tmp_path / "a.csv", **columns)).answer()
+    assert re.search(r"perhaps a pool that serves about (7\.\d|8|8\.\d) requests at a time", said)
+
+
 def test_full_processors_count_for_more_than_what_was_not_measured(tmp_path):
     """A table in which a model finds a second limit that would allow as much as the processors."""
     rows = "25,24.4,24,7\n50,48.9,23.5,13\n100,97.2,25,26\n200,195,27,52\n300,287,38,77\n"
