@@ -60,6 +60,8 @@ def answer(found: Any) -> str:
     best = max(found.gains[::2], key=lambda gain: gain.gain)
     if found.unused:
         return ". ".join([*said, f"{_more(found)}."])
+    if how == "open" and (full := _full(found)):
+        return ". ".join([*said, _either(found, full), f"{_more(found)}."])
     if best.low < WORTH:
         return ". ".join([*said, _nothing(found, best), f"{_more(found)}."])
     if _knee(found) > found.study.used.N.max():
@@ -241,9 +243,8 @@ def _what(found: Any, how: str) -> str:
         other = next(n for n in (first, second) if n != full)
         what = f"The limit of this system is probably {named(found, full)}, "
         what += f"which {_most(found, full)} and was {show(_in_use(found, full), '%')} in use "
-        return f"{what}{_last(used)}; {named(found, other)} may allow no more, " + _most(
-            found, other, short=True
-        )
+        beside = f"if the model holds, {named(found, other)} allows no more either"
+        return f"{what}{_last(used)}; {beside}: {_most(found, other, short=True)}"
     if how == "open":
         both = f"{named(found, first)} {_most(found, first)}"
         return f"It is open what limits this system: {both}, {named(found, second)} " + _most(
@@ -281,6 +282,16 @@ def _full(found: Any) -> str:
         if measured and _hidden(found, other) and _in_use(found, one) >= FULLY:
             return one
     return ""
+
+
+def _either(found: Any, full: str) -> str:
+    """What a change of the full station brings, and what it would without what was not measured."""
+    gain = next(g for g in found.gains if g.station == full)
+    hidden = next(n for n in found.stations[:2] if n != full)
+    alone = found.more({**found.face.values, f"D_{hidden}": 0.0}, full, "twice", gain.N)
+    said = _brings(found, gain)
+    without = f"{show(round(float(alone), 2), '%')} if {named(found, hidden)} is no limit"
+    return f"{said[0].upper()}{said[1:]}, and {without}"
 
 
 def named(found: Any, name: str) -> str:

@@ -260,10 +260,15 @@ def test_full_processors_count_for_more_than_what_was_not_measured(tmp_path):
     (tmp_path / "a.csv").write_text(
         "users,throughput,R_ms,cpu%,c_cpu\n" + rows.replace("\n", ",8\n")
     )
-    first, how, *_ = limits.read(tmp_path / "a.csv").answer().split(". ")
+    found = limits.read(tmp_path / "a.csv")
+    first, how, brings, _ = found.answer().split(". ")
     assert first.startswith("The limit of this system is probably the processor capacity, which ")
-    assert "and was 99 % in use at users = 500; what was not measured may allow no more" in first
+    assert "and was 99 % in use at users = 500; if the model holds, what was not" in first
     assert how.startswith("That is not sure: the two differ by 1 % only")
+    D, Z = (found.face.values[n] for n in ("D_cpu", "Z"))
+    one, two = (networks.solve([networks.queue(D, c)], 500, Z).X for c in (8, 16))
+    more = round(100 * (two / one - 1))
+    assert brings.endswith(f", and {more} % if what was not measured is no limit")
 
 
 def test_intervals_of_gains_hold_the_true_gain(tmp_path):
@@ -523,7 +528,7 @@ def test_a_page_about_a_file_speaks_of_that_file(columns, tmp_path):
     page = html.unescape((tmp_path / f"{run.name}.html").read_text())
     beside_exercises = page.partition("exercise")[0]
     assert outcome.found in page and "In the simulated shop" not in beside_exercises
-    refused = outcome.records["why no closed system explains this"] is not None
+    refused = outcome.records["what speaks against a closed system"] is not None
     assert ("What would a change bring?" in page) == (not refused) == (columns != "N,X")
 
 
