@@ -40,7 +40,10 @@ WORDS = {
 #: The same of a station that was not measured.
 UNMEASURED = {
     "cpu": ("twice as many servers", "half the time a request spends there"),
-    "lock": ("two of what was not measured", "half the time spent at what was not measured"),
+    "lock": (
+        "twice as much of what was not measured",
+        "half the time spent at what was not measured",
+    ),
 }
 #: What a station may be that was not measured.
 HIDDEN = {
@@ -370,7 +373,7 @@ def words(found: Any, name: str) -> tuple[str, str]:
         return UNMEASURED[name]
     several = f"twice as many servers at {name}"
     second = f"a second {name}" if found.servers(name) == 1 else several
-    return WORDS.get(name, (second, f"half the time of a transaction at the {name}"))
+    return WORDS.get(name, (second, f"half the time at the {name} (faster, or used less)"))
 
 
 def _change(found: Any, gain: Any) -> str:
