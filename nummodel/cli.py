@@ -276,7 +276,8 @@ def fit(file, x, y, law, weights, holdout, level, at, known, target, plot, as_js
     found = study.fit_table(
         file, x, y, law, weights, holdout, level, () if at is None else at, ",".join(known), target
     )
-    if unknown := [n for n in getattr(found.fit, "free", ()) if n.startswith("c_")]:
+    own = [n for n in getattr(found.fit, "free", ()) if n.startswith("c_")]
+    if unknown := [n for n in own if n != "c_lock"]:
         give = f"if you know it, as in --known {unknown[0]}=4"
         tell(f"intervals take long without a number of servers: give it, {give}")
     result = found.document()

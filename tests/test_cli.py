@@ -1442,3 +1442,13 @@ def test_rates_of_arrivals_are_no_numbers_of_users(tmp_path):
     got = result("fit", write(tmp_path, "lamda,X,R,U_cpu\n" + rows), "--at", "240")
     assert "closed" not in got["laws"] and got["forecast"][0]["R"] is None
     assert any("lamda is a rate of arrivals" in warning for warning in got["warnings"])
+
+
+def test_a_target_is_in_the_unit_of_its_name(tmp_path):
+    """Transactions a minute are made those of a second where response times have a unit."""
+    path = write(tmp_path, "users,tpm,latency_ms\n1,600,100\n2,1190,100\n4,2300,103\n8,4200,112\n")
+    said = [nummodel("fit", path, "--target", t).stdout for t in ("tpm=4000", "X_per_s=66.7")]
+    assert all("was measured from users = 8 on" in " ".join(text.split()) for text in said)
+    refused = nummodel("fit", path, "--target", "X=4000")
+    assert refused.returncode == 2
+    assert "tpm was made X_per_s, expected tpm=... or X_per_s=..." in refused.stderr

@@ -116,6 +116,9 @@ def _verdict(found: Any) -> tuple[str, list[str]]:
         against.append(f"{show(1 - found.sureness, '%')} of the refits name another limit")
     if found.sureness < LIKELY:
         return "open", against
+    if "c_lock" in found.face.free:
+        alike = "a lock beside a delay that nobody measured, or too low a U_cpu"
+        against.append(f"{alike}, makes the same curves as a pool")
     used = shares.get(f"U_{first}", 1.0)
     if used < FULL:
         against.append(f"it was {show(used, '%')} in use at most, so another limit may come first")

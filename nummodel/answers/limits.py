@@ -16,7 +16,7 @@ import numpy as np
 from nummodel.answers import _limit_answer
 from nummodel.answers.study import Study, fit_table
 from nummodel.errors import InputError
-from nummodel.fits import bootstrap
+from nummodel.fits import bootstrap, compare
 from nummodel.fits._closed import Face, farthest, limit, misses, rival
 from nummodel.fits._targets import of
 from nummodel.models import systems
@@ -77,10 +77,12 @@ def read(path: str | Path, x: str = "", y: str = "", known: str = "", level: flo
 
     system = found([*given, *single])
     doubted = system.study.measured and (system.rejected or "c_lock" in system.face.free)
-    if len(single) != 1 or not doubted or not {"c_cpu", "c_lock"} & told:
+    if len(single) != 1 or not doubted or ("U_cpu" in used and "c_cpu" not in told):
         return system
     several = found(given)
-    return system if several.rejected or "c_lock" in several.face.free else several
+    one, more = (compare.log_likelihood(s.face.whole) for s in (system, several))
+    better = not several.rejected and (system.rejected or more > one)
+    return several if better and "c_lock" not in several.face.free else system
 
 
 @dataclass(frozen=True)

@@ -27,14 +27,23 @@ class Target(NamedTuple):
     unit: bool = False
 
 
-def target(wanted: str | None, y: str = "X") -> Target | None:
+def target(
+    wanted: str | None, y: str = "X", of_file: tuple[str, float] = ("", 1.0)
+) -> Target | None:
     """The target in a text such as "R=0.5", "R=500ms" or "X=1000". R may have a name that columns
-    have, such as R_ms, and X is also called `y`. Raises InputError.
+    have, such as R_ms, and X is also called `y`; or as it is in the file, which has it multiplied
+    by a number (`of_file`). Raises InputError.
     """
     if not wanted:
         return None
     name, _, value = (part.strip() for part in wanted.partition("="))
     meant, size = ("X", 1.0) if name in ("X", y) else quantity(name)
+    called, times = of_file
+    if name == called:
+        meant, size = "X", times
+    elif name == "X" and times != 1:
+        both = f"{called}=... or {y}=..."
+        raise InputError(f"--target {wanted}: {called} was made {y}, expected {both}")
     parted = re.fullmatch(r"(.*?)\s*([a-zµμ]+)", value)
     if meant == "R" == name and parted:
         value, size = parted[1], SIZES.get(parted[2], np.nan)

@@ -38,7 +38,9 @@ def document(
     result = change.compared(tables, weights, level)
     some = [points for points in tables if "R" in points.others]
     if len(some) == 1:
-        result["warnings"].append("only one of the files has a mean response time")
+        without = after if "R" in tables[0].others else before
+        told = f"{without} has no mean response time that is known: call it R_ms or R_s"
+        result["warnings"].append(told)
     elif some and tables[0].seconds != tables[1].seconds:
         result["warnings"].append(
             "response times are not compared, as their unit is known in one file only: call the "
@@ -47,6 +49,8 @@ def document(
     elif some and all((points.others["R"] > 0).all() for points in some):
         result["response"] = found = compared(tables, level)
         result["answer"] += f"\n{_answer(found, result['x'], level)}"
+    elif some:
+        result["warnings"].append("response times are not compared, as one is 0")
     return result
 
 

@@ -358,7 +358,7 @@ def fit_table(
         raise InputError(f"--level {level}: expected a number between 0 and 1")
     loads = options.loads(at)
     points = columns.read(path, x, y, weights, complete=law == laws.CLOSED)
-    wanted = options.target(target, points.y)
+    wanted = options.target(target, points.y, points.of_file)
     stations = [n[2:] for n in points.others if n.startswith("U_") and n != "U_lock"]
     given = options.given(known, stations)
     is_new = options.held_out(holdout, points.N, points.x)

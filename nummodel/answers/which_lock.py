@@ -99,7 +99,7 @@ long as these are not known: hand-overs.
         growth = (
             f"With {show([float(f'{v:.2g}') for v in times])} times the threads, {which} is full"
         )
-        said.append(f"{growth}: {', '.join(list(first)[:3])}")
+        said.append(f"{growth}: {_three(first)}")
     if none_limits:
         elsewhere = "look for the limit elsewhere, as in processors and disks (notebook 22)"
         return ". ".join([*said, f"What to do next: {elsewhere}."])
@@ -118,7 +118,7 @@ long as these are not known: hand-overs.
         feeds = f"it can feed {low:.2g} to {high:.2g} times the threads there are"
         said.append(f"{name} {full}: {feeds}")
     elif first:
-        said.append(f"With more threads, one of these is full first: {', '.join(list(first)[:3])}")
+        said.append(f"With more threads, one of these is full first: {_three(first)}")
     least = {name: ends[0] for name, ends in saves.items()}
     best = max(least, key=least.__getitem__)
     others = [f"{name} would save {show(list(ends), '%')}" for name, ends in saves.items()]
@@ -130,3 +130,10 @@ long as these are not known: hand-overs.
     said.append(f"What to do next: {best} would save {sure} of the time that threads wait for it")
     rest = [text for name, text in zip(saves, others, strict=True) if name != best]
     return ". ".join([*said, f"The rest is {why}: {unknown} ({', '.join(rest)})."])
+
+
+def _three(first: Mapping[str, tuple[float, float]]) -> str:
+    """The three locks that may be full soonest, and how many more may be."""
+    names = sorted(first, key=lambda name: first[name][1])
+    more = len(names) - 3
+    return ", ".join(names[:3]) + (f" or one of {more} more" if more > 0 else "")

@@ -167,7 +167,9 @@ def fit_closed(N: np.ndarray, X: np.ndarray, others: Mapping[str, np.ndarray], *
     if not given or face.dof <= 1 or not misses(face):
         return face
     several = _fitted(N, X, others, {**known, "c_lock": None})
-    return face if misses(several) else several
+    low, high = several.interval("c_lock", LEVEL)
+    whole = max(2.0, np.ceil(low)) <= high  # so many places has a pool, and no lock
+    return several if whole and not misses(several) else face
 
 
 def _fitted(N, X, others: Mapping[str, np.ndarray], known: dict[str, Any], computes="") -> Face:

@@ -113,11 +113,11 @@ def kind(name: str) -> str:
 def per_second(name: str) -> float:
     """What a throughput of this name is multiplied by to be that of a second.
 
-    >>> per_second("tps"), per_second("ktps"), 3600 * per_second("jobs/h")
-    (1.0, 1000.0, 1.0)
+    >>> per_second("kIOPS"), per_second("ktps"), 3600 * per_second("jobs/h")
+    (1000.0, 1000.0, 1.0)
     """
     said = words(name)
-    known = [*said, *(f"{a} {b}" for a, b in pairwise(said))]
+    known = [*said, *(f"{a}{gap}{b}" for a, b in pairwise(said) for gap in (" ", ""))]
     return next((RATES[word] for word in known if word in RATES), 1.0)
 
 

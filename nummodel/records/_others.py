@@ -53,7 +53,7 @@ def quantity(name: str) -> tuple[str, float]:
     if meant.startswith("U_"):
         fits = unit in SHARES or (not unit and not idle and not USED.isdisjoint(said))
     elif meant == "c_cpu":
-        fits = not idle and said == words(name)
+        fits = name.lower() in CALLED  # but not cores_used
     else:
         fits = not idle and (unit in SIZES or name in ("R", "Z"))
     size = -SHARES.get(unit, 1.0) if idle else (SIZES | SHARES).get(unit, 1.0)

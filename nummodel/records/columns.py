@@ -45,7 +45,8 @@ class Points(NamedTuple):
     """Measurements from a table: loads, throughputs, their weights (one of `WEIGHTS` or a column),
     the names of the two columns, warnings of rows that may not belong together; where the table has
     them, which run each row is of, and `others`: Z [s], R [s], U_name [share], c_name; and whether
-    all times are in `seconds`, as the name of R has a unit.
+    all times are in `seconds`, as the name of R has a unit; and how the throughput is called in the
+    file, and by what it was multiplied.
     """
 
     N: np.ndarray
@@ -57,6 +58,7 @@ class Points(NamedTuple):
     run: np.ndarray | None = None
     others: Mapping[str, np.ndarray] = {}
     seconds: bool = False
+    of_file: tuple[str, float] = ("", 1.0)
 
     def where(self, keep: np.ndarray) -> "Points":
         """The measurements for which `keep` is true."""
@@ -109,12 +111,15 @@ def read(
     if not system:
         used |= {c for c in cells if _others.quantity(c)[0] != "R"}
     others, whole, unused = _others.read(cells, used, path, complete)
-    unit = "R" in others and "R" not in cells
+    time = "R" if "R" in others else "Z"
+    unit = time in others and time not in cells
+    file_y, size = result, 1.0
     if unit and system and (size := per_second(result)) != 1:
         times = f"multiplied by {size:g}" if size > 1 else f"divided by {1 / size:g}"
         warnings.append(f"{result} is {times} to be X_per_s, as response times are in seconds")
         X, result = X * size, "X_per_s"
-    points = Points(N, X, own, load, result, (*warnings, *unused), run, others, unit)
+    told = (*warnings, *unused)
+    points = Points(N, X, own, load, result, told, run, others, unit, (file_y, size))
     return points if whole.all() else points.where(whole)
 
 

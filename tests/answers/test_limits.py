@@ -253,6 +253,21 @@ def test_a_pool_that_was_not_measured_is_told_with_its_places(tmp_path):
     assert re.search(r"perhaps a pool that serves about (7\.\d|8|8\.\d) requests at a time", said)
 
 
+def test_a_single_disk_beside_a_pool_keeps_its_server(tmp_path):
+    """A disk of several servers beside a lock meets these, too, but much less likely."""
+    loads = np.array([1, 2, 4, 8, 16, 32])
+    X = networks.solve(
+        [networks.queue(0.02, 4), networks.queue(0.006), networks.queue(0.05, 4)], loads, 0
+    ).X
+    random = np.random.default_rng(3)
+    columns = {"X": X, "R": loads / X, "U_cpu": X * 0.02 / 4, "U_disk": X * 0.006}
+    noisy = {n: v * (1 + 0.01 * random.standard_normal(6)) for n, v in columns.items()}
+    pd.DataFrame({"N": loads, **noisy, "c_cpu": 4}).to_csv(tmp_path / "a.csv", index=False)
+    found = limits.read(tmp_path / "a.csv")
+    assert found.servers("disk") == 1 and found.servers("lock") == pytest.approx(4, rel=0.1)
+    assert "makes the same curves as a pool" in found.answer()
+
+
 def test_full_processors_count_for_more_than_what_was_not_measured(tmp_path):
     """A table in which a model finds a second limit that would allow as much as the processors."""
     rows = "25,24.4,24,7\n50,48.9,23.5,13\n100,97.2,25,26\n200,195,27,52\n300,287,38,77\n"

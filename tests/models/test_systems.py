@@ -251,3 +251,14 @@ def test_many_systems_at_once_are_those_of_their_networks(most):
         stations = [networks.queue(D[0, j], int(c[j])), networks.queue(D[1, j])]
         exact = networks.solve(stations, N.astype(int), Z[j]).X
         assert found[:, j] == pytest.approx(exact, rel=1e-12)
+
+
+def test_between_two_numbers_of_servers_are_systems_that_are_as_fast():
+    """Half-way between two and three servers, of the same capacity each."""
+    law, at = (
+        systems.closed(cpu=None, lock=1)["X"],
+        {"N": np.arange(1, 41), "D_lock": 1e-3, "Z": 0.1},
+    )
+    two, half, three = (law(**at, D_cpu=0.01 * c, c_cpu=c) for c in (2, 2.5, 3))
+    apart = np.abs(two - three).max()
+    assert (np.abs(half - (two + three) / 2) <= 0.2 * apart).all()

@@ -76,7 +76,7 @@ def test_a_column_that_is_not_used_has_a_hint_that_fits(tmp_path, name, hint):
     [
         *((name, 1 / 60, "divided by 60") for name in ("tpm", "TPM", "tpmC", "requests/min")),
         *((name, 1 / 3600, "divided by 3600") for name in ("tph", "jobs per hour")),
-        *((name, 1000, "multiplied by 1000") for name in ("ktps", "krps")),
+        *((name, 1000, "multiplied by 1000") for name in ("ktps", "krps", "kIOPS")),
     ],
 )
 def test_throughputs_of_minutes_and_thousands_are_those_of_a_second(tmp_path, name, size, how):
@@ -118,6 +118,7 @@ def test_processors_beside_a_load_are_servers(tmp_path, name):
     (tmp_path / "load.csv").write_text("cores,tps\n1,10\n2,19\n4,33\n")
     alone = columns.read(tmp_path / "load.csv")
     assert alone.x == "cores" and not alone.others
+    assert "c_cpu" not in read(tmp_path, f"{name}_used", 4, 4, 4, 4).others
 
 
 def test_a_header_may_be_a_comment_where_no_other_header_follows(tmp_path):
