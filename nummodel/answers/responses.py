@@ -69,6 +69,8 @@ def compared(tables: list[Points], level: float) -> dict[str, Any]:
     if not repeated and len(loads) >= change.LOADS:
         first, then = change.paired([first, then], loads)
         rows = change.ratios(first, then, True, level)
+    if rows[-1, 2] - rows[-1, 1] < 1e-6:
+        rows[:, 1:] = np.nan  # no scatter at all: rounding hides it
     keys = "N", "before", "after", "measured", "ratio", "low", "high"
     figures = np.column_stack([loads, before, after, after / before, rows[:-1]])
     return {

@@ -95,3 +95,10 @@ def test_throughputs_of_different_names_are_an_error(tmp_path):
     assert done.returncode == 2 and done.stdout == "" and done.stderr.count("\n") == 1
     assert f"{paths[1]}: the throughput is qps, and tps in {paths[0]}, expected" in done.stderr
     assert nummodel("compare", *paths[::2]).returncode == 0
+
+
+def test_whole_milliseconds_that_never_scatter_make_no_interval(tmp_path):
+    """From 2 ms to 1 ms at every load: rounding hides all errors."""
+    texts = ["N,tps,avg_ms\n" + "".join(f"{n},{n},{ms}\n" for n in (1, 2, 4, 8)) for ms in (2, 1)]
+    said = nummodel("compare", *files(tmp_path, *texts)).stdout
+    assert "cannot be said, as errors are not known" in " ".join(said.split())
