@@ -9,6 +9,7 @@ import numpy as np
 from nummodel.fits._closed import contradictions, other_think_time
 from nummodel.nomenclature import show
 from nummodel.records import columns
+from nummodel.records._others import SIZES
 from nummodel.records.columns import Points
 
 #: Servers that one user may keep busy: more of them count the work of others.
@@ -75,9 +76,8 @@ def _without_odd_ones(used: Points, measured: dict[str, Any], known: dict[str, f
     if notes and known.get("Z") and not against(Z=None):
         known = {n: v for n, v in known.items() if n != "Z"}
         return told("Z", f"{notes[0]}; without it, the columns agree"), measured, known
-    sizes = {"ms": 1e3, "us": 1e6} if notes and "R" in measured else {}
-    for unit, size in sizes.items():
-        if not against(R=measured["R"] / size):
+    for unit in ("ms", "us") if notes and "R" in measured else ():
+        if not against(R=measured["R"] * SIZES[unit]):
             why = f"{notes[0].partition(':')[0]}; it would agree in {unit}: then call it R_{unit}"
             measured = {n: v for n, v in measured.items() if n != "R"}
             return told("R", why), measured, known

@@ -229,8 +229,8 @@ def compared(tables: list[Points], weights: str, level: float) -> dict[str, Any]
         "n": [len(points.N) for points in tables],
         "weights": KINDS[log] if weights == "auto" else weights,
         "how": how,
-        "loads": [_checked(dict(zip(keys, row, strict=True))) for row in figures],
-        "together": _checked(dict(zip(keys[4:], rows[-1], strict=True))),
+        "loads": [checked(dict(zip(keys, row, strict=True))) for row in figures],
+        "together": checked(dict(zip(keys[4:], rows[-1], strict=True))),
         "warnings": warnings,
     }
     return {"answer": _answer(result, level)} | result
@@ -243,7 +243,7 @@ def _deviance(sides: list[Side], log: bool) -> float:
     return float(len(X) * np.log(squares) + 2 * log * np.log(X).sum())
 
 
-def _checked(row: dict[str, float]) -> dict[str, Any]:
+def checked(row: dict[str, float]) -> dict[str, Any]:
     """A row of figures with None for those that do not exist, and what its interval shows."""
     shown = "higher" if row["low"] > 1 else "lower" if row["high"] < 1 else None
     return {n: float(v) if np.isfinite(v) else None for n, v in row.items()} | {"shown": shown}

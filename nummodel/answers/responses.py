@@ -13,6 +13,13 @@ from nummodel.nomenclature import show
 from nummodel.records import columns
 from nummodel.records.columns import Points
 
+#: What is said of the loads at which a ratio is shown to be lower or higher than 1, or neither.
+SHOWN = {
+    "lower": "The mean response time is shorter",
+    "higher": "The mean response time is longer",
+    None: "No difference of response times is shown",
+}
+
 
 def document(
     before: str | Path,
@@ -56,8 +63,8 @@ def document(
 
 def compared(tables: list[Points], level: float) -> dict[str, Any]:
     """The mean response times before and after, at each load that both tables have and at all of
-    them together. Their errors are those of repeated loads, or else the scatter of the ratios
-    around a straight line over the logarithm of the load.
+    them together. Repeated loads tell how far these times may be off. Where no load was
+    repeated, the scatter of the ratios around a straight line over the logarithm of the load tells.
     """
     times = [points._replace(X=points.others["R"], weights="log") for points in tables]
     loads = np.intersect1d(times[0].N, times[1].N)
@@ -75,14 +82,9 @@ def compared(tables: list[Points], level: float) -> dict[str, Any]:
     figures = np.column_stack([loads, before, after, after / before, rows[:-1]])
     return {
         "unit": "s" if tables[0].seconds else "",
-        "loads": [_known(dict(zip(keys, row, strict=True))) for row in figures],
-        "together": _known(dict(zip(keys[4:], rows[-1], strict=True))),
+        "loads": [change.checked(dict(zip(keys, row, strict=True))) for row in figures],
+        "together": change.checked(dict(zip(keys[4:], rows[-1], strict=True))),
     }
-
-
-def _known(row: dict[str, float]) -> dict[str, Any]:
-    """A row of figures, with None for those that do not exist."""
-    return {name: float(v) if np.isfinite(v) else None for name, v in row.items()}
 
 
 def _answer(found: dict[str, Any], x: str, level: float) -> str:
@@ -94,16 +96,10 @@ def _answer(found: dict[str, Any], x: str, level: float) -> str:
     if together["low"] is None:
         return f"{went}; whether this is a change cannot be said, as errors are not known."
     sentences = []
-    for shown, some in (
-        ("shorter", [row for row in rows if row["high"] < 1]),
-        ("longer", [row for row in rows if row["low"] > 1]),
-    ):
-        if some:
-            at = ", ".join(show(row["N"]) for row in some)
-            sentences.append(f"The mean response time is {shown} at {x} = {at}.")
-    same = [show(row["N"]) for row in rows if row["low"] <= 1 <= row["high"]]
-    if same:
-        sentences.append(f"No difference of response times is shown at {x} = {', '.join(same)}.")
+    at = {kind: [show(r["N"]) for r in rows if r["shown"] == kind] for kind in SHOWN}
+    for kind, said in SHOWN.items():
+        if at[kind]:
+            sentences.append(f"{said} at {x} = {', '.join(at[kind])}.")
     spans = [
         "{:+.3g} % ({:.15g} % interval: {:+.3g} to {:+.3g} %)".format(
             100 * (row["ratio"] - 1),

@@ -70,7 +70,7 @@ def answer(
     time, if that is known, on `c` processors, or 0. `first` are the locks that may be full first,
     and how many times as many threads they can feed. `saves` has the least and the most that each
     change saves of its waiting time, as a share, or nothing without hold times; `unknown` is what
-    is not known. `row` says what the `tool` prints in a row, a lock or a call site.
+    is not known. `row` is "lock" or "call site": that of which the `tool` prints a row.
 
     >>> print(answer("a", 0.9, 2.0, 8, {"a": (0.3, 0.9)}, {"a split": (0.0, 1.0)}, "hand-overs"))
     Of all time that threads wait for locks, 90 % is for a: 2 threads wait for it at a time, \

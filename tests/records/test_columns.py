@@ -9,7 +9,7 @@ from nummodel.records import columns
 
 
 def read(tmp_path, name, *values):
-    """Points of a table with one more column, of four values."""
+    """What is read from a table of four loads whose third column has this name and these values."""
     rows = zip((1, 2, 4, 8), (10, 19, 33, 52), values, strict=True)
     text = "\n".join(",".join(map(str, row)) for row in rows)
     (tmp_path / "table.csv").write_text(f"users,tps,{name}\n{text}\n")
