@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from nummodel.answers import _limit_answer
+from nummodel.answers import _limit_answer, _words
 from nummodel.answers.study import Study, fit_table
 from nummodel.errors import InputError
 from nummodel.fits import bootstrap, compare
@@ -280,11 +280,11 @@ class Limits:
 
     def named(self, name: str) -> str:
         """What a station is called; the lock stands for what was not measured."""
-        return _limit_answer.named(self, name)
+        return _words.named(self, name)
 
     def words(self, name: str) -> tuple[str, str]:
         """What is done to a station: twice as many of its servers, and half its demand."""
-        return _limit_answer.words(self, name)
+        return _words.words(self, name)
 
     def answer(self) -> str:
         """What limits, how sure that is, what to do next and what it would bring."""
