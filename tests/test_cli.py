@@ -16,7 +16,7 @@ from inprocess import nummodel
 from scipy import stats
 from scipy.optimize import curve_fit
 
-from nummodel.answers import study
+from nummodel.answers import _document
 from nummodel.fits import CHECKED, EXTRAPOLATION, chance, forecast, largest_load, smallest_load
 from nummodel.models.scaling import LAWS
 from nummodel.nomenclature import quantity, show
@@ -578,7 +578,7 @@ def test_more_rows_outside_than_chance_explains_are_a_warning(rows, outside, war
     predictions = [
         {"N": 1.0, "value": 5.0, "observed": 7.0, "inside": i >= outside} for i in range(rows)
     ]
-    assert bool(study._outside(predictions, "N", 0.95)) == warned
+    assert bool(_document.outside(predictions, "N", 0.95)) == warned
 
 
 def test_a_load_measured_once_beside_others_repeated(tmp_path):

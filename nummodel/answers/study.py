@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -10,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nummodel.answers import options
+from nummodel.answers import _document, _fit_answer, options
+from nummodel.answers._document import figure, inside, outside
 from nummodel.answers.agreement import agreed
 from nummodel.answers.ahead import Ahead, Row, Wanted
 from nummodel.errors import InputError
@@ -18,8 +18,6 @@ from nummodel.fits import (
     EXTRAPOLATION,
     Fit,
     LackOfFit,
-    advice,
-    answer,
     compare,
     lack_of_fit,
     laws,
@@ -86,56 +84,12 @@ class Study:
         return max(tests, key=lambda test: test.p, default=None)
 
     def answer(self) -> str:
-        """Paragraphs of the law, the forecast and what it rests on, the target, and the law's
-        worth: where throughput stops growing and what limits it; what the next doubling brings;
-        where the target is met; what speaks against the law, and which load to measure next.
-        """
-        N, X, _, x, y, *_ = self.used
-        ahead = [self.ahead.answer(self.at)]
-        if self.wanted and self.target:
-            ahead.append(self.ahead.said_of(self.target, self.wanted))
-        if self.fit:
-            found = [answer(self.fit, x, y, self.level)]
-            for other in laws.better(self.fits, self.chosen):
-                more = f"{other} fits better, but has too few points to be chosen"
-                found.append(f"This law, {self.chosen}, probably misses some points: {more}.")
-            if self.limit:
-                what = self.limit["what"]
-                if f"U_{what}" not in self.measured:
-                    what = "something that was not measured, perhaps a lock, as the fit has it"
-                    if servers := self.fit.values.get(f"c_{self.limit['what']}"):
-                        places = f"of about {show(float(f'{servers:.2g}'))} places"
-                        what = f"something that was not measured, perhaps a pool {places}"
-                found.append(f"What limits it is {what}: {self.limit['why']}.")
-            elif self.measured and isinstance(self.fit, Face):
-                found.append(self._open_limit(self.fit))
-            starts = ["Of the fitted law:", *["Also,"] * len(self.cautions)]
-            against = [f"{a} {b}." for a, b in zip(starts, self.cautions, strict=False)]
-            if not self._refuted:
-                against.append(advice(self.fit, x, self.level))
-            return "\n".join([" ".join(found), *ahead, " ".join(against)]).strip()
-        why = f"No law is chosen: {self.choice[1]}"
-        if " rejected: " in why and "too few points to compare" not in why:
-            why = "No law fits these points: all laws are rejected, for the reasons below"
-        highest = f"The highest {y} measured is {show(X.max())}, at {x} = {show(N[X.argmax()])}"
-        refused = [f"{sentence[:1].upper()}{sentence[1:]}." for sentence in self.cautions]
-        return "\n".join([" ".join([f"{why}. {highest}.", *refused]), *ahead])
+        """Paragraphs of the law, the forecast, the target, and what the law is worth."""
+        return _fit_answer.answer(self)
 
-    def _open_limit(self, fit: Face) -> str:
-        """What each of the two nearest limits allows, where it is open which of them it is."""
-        if not any(n.startswith("U_") for n in self.measured):
-            return "What limits it is open, as no utilisation was measured."
-        both = sorted(fit.times().items(), key=lambda item: -item[1])[:2]
-        said = [
-            f"{'what was not measured' if f'U_{n}' not in self.measured else n} allows "
-            f"{self.used.y} = {show(float(f'{1 / t:.3g}'))}"
-            for n, t in both
-            if t > 0
-        ]
-        last = self.used.N.argmax()
-        U = {n: float(self.measured[f"U_{n}"][last]) for n, _ in both if f"U_{n}" in self.measured}
-        used = [f"; {n} was {show(u, '%')} in use at the last load" for n, u in U.items()]
-        return f"What limits it is open: by the fit, {' and '.join(said)}{''.join(used)}."
+    def document(self) -> dict[str, Any]:
+        """What the command line prints as JSON."""
+        return _document.document(self)
 
     @cached_property
     def cautions(self) -> list[str]:
@@ -151,12 +105,6 @@ class Study:
                 "which levels off, was not fitted: if this fall may be chance, --law closed fits it"
             )
         return [*found, *self._too_high()]
-
-    @property
-    def _refuted(self) -> bool:
-        """Whether the law's curve at twice the last load lies outside the forecast's interval."""
-        then = self.ahead.rows([2 * self.ahead.last])[0]
-        return then.law < then.low or then.law > then.high
 
     @property
     def _fall_decides(self) -> bool:
@@ -193,7 +141,7 @@ class Study:
         sentences = [*self.used.warnings, *self.notes]
         for name in [self.chosen] if self.chosen else self.fits:
             of_law = [s for s in remarks(self.fits[name], self.level) if self._measured(s)]
-            of_law += _outside(self.predictions(name), self.used.x, self.level)
+            of_law += outside(self.predictions(name), self.used.x, self.level)
             sentences += [f"{name}: {sentence}" for sentence in of_law]
         if max(self.new.N, default=0) > self.used.N.max():
             sentences.append(EXTRAPOLATION)
@@ -216,8 +164,8 @@ class Study:
             return []
         own = None if isinstance(self.new.weights, str) else self.new.weights
         table = self.fits[name].predict(self.new.N, self.level, own).assign(observed=self.new.X)
-        predictions = [{k: _figure(v) for k, v in row.items()} for row in table.to_dict("records")]
-        return [p | {"inside": _inside(p)} for p in predictions]
+        predictions = [{k: figure(v) for k, v in row.items()} for row in table.to_dict("records")]
+        return [p | {"inside": inside(p)} for p in predictions]
 
     @cached_property
     def ahead(self) -> Ahead:
@@ -238,7 +186,7 @@ class Study:
         """What is expected at the loads asked for, a `Row` each."""
         rows = self.ahead.rows(self.at)
         return [
-            dict(zip(Row._fields, [row.by, *map(_figure, row[1:])], strict=True)) for row in rows
+            dict(zip(Row._fields, [row.by, *map(figure, row[1:])], strict=True)) for row in rows
         ]
 
     def held_out(self) -> list[dict[str, Any]]:
@@ -248,16 +196,9 @@ class Study:
         beyond = self.new.where(self.new.N > self.ahead.last)
         order, names, found = np.argsort(beyond.N), ("N", "value", "low", "high"), []
         for row, X in zip(self.ahead.rows(beyond.N[order]), beyond.X[order], strict=True):
-            told = dict(zip(names, map(_figure, row[1:5]), strict=True)) | {"observed": float(X)}
-            found.append(told | {"inside": _inside(told)})
+            told = dict(zip(names, map(figure, row[1:5]), strict=True)) | {"observed": float(X)}
+            found.append(told | {"inside": inside(told)})
         return found
-
-    def _target(self) -> dict[str, Any] | None:
-        if not self.wanted or not self.target:
-            return None
-        ends = {end: _figure(getattr(self.wanted, end)) for end in ("load", "low", "high")}
-        chances = [{"N": N, "chance": p} for N, p in self.wanted.chances.items()]
-        return self.target._asdict() | ends | {"said": self.wanted.said, "chances": chances}
 
     @property
     def limit(self) -> dict[str, str] | None:
@@ -292,46 +233,6 @@ class Study:
         plot.forecast(ax, fan, asked)
         ax.set_ylim(0)
         return picture
-
-    def document(self) -> dict[str, Any]:
-        """What the command line prints as JSON. A number that cannot be computed is None."""
-        figures: dict[str, Any] = {name: self._figures(name) for name in self.fits}
-        return {
-            "n": len(self.used.N),
-            "x": self.used.x,
-            "y": self.used.y,
-            "weights": self.weights,
-            "laws": figures | {name: {"refused": reason} for name, reason in self.refused.items()},
-            "chosen": self.chosen,
-            "why": self.choice[1],
-            "lack_of_fit": _test(self.decisive),
-            "forecast": self.forecast(),
-            "target": self._target(),
-            "held_out": self.held_out(),
-            "limit": self.limit,
-            "warnings": [
-                *self.remarks,
-                *(f"{self.chosen or laws.CLOSED}: {c}" for c in self.cautions),
-            ],
-        }
-
-    def _figures(self, name: str) -> dict[str, Any]:
-        """The figures of a law, with predictions of the rows held out."""
-        result, keys = self.fits[name], ("value", "stderr", "low", "high")
-        estimates = {
-            q: {key: _figure(getattr(e, key)) for key in keys}
-            | {"at_bound": q in result.at_bound, "identified": e.identified}
-            for q, e in result.estimates(self.level).items()
-        }
-        return {
-            "estimates": estimates,
-            "aicc": _figure(compare.aicc(result)),
-            "loo_rmse": _figure(result.loo_rmse),
-            "lack_of_fit": _test(self.lack_of_fit[name]),
-            "residuals": result.residuals.tolist(),
-            "peak": _peak(result, self.level),
-            "predictions": self.predictions(name),
-        }
 
 
 def fit_table(
@@ -378,53 +279,3 @@ def fit_table(
     by_fit = weights == "auto" or [*fits] == [laws.CLOSED]
     kind = next(iter(fits.values())).weights if by_fit else weights
     return Study(used, new, fits, refused, level, loads, measured, known_, notes, kind, wanted)
-
-
-def _inside(prediction: dict[str, Any]) -> bool | None:
-    """Whether the measurement lies in its interval, of which an end may not exist; None if there is
-    no interval.
-    """
-    low, high, observed = (prediction[key] for key in ("low", "high", "observed"))
-    if low is high is None:
-        return None
-    return (low is None or low <= observed) and (high is None or observed <= high)
-
-
-def _outside(predictions: list[dict[str, Any]], x: str, level: float) -> list[str]:
-    """A warning, if more rows lie outside their prediction intervals than chance explains.
-
-    Of few rows, where chance puts less than one outside on average, a single row outside is a
-    surprise. Of many rows, only a number that chance reaches in less than 1 % of cases is one.
-    """
-    from scipy.special import bdtrc
-
-    missed = [p for p in predictions if p["inside"] is False]
-    rows, share = len(predictions), 1 - level
-    if not missed or (rows * share >= 1 and bdtrc(len(missed) - 1, rows, share) >= 0.01):
-        return []
-    sides = ["below" if p["observed"] < p["value"] else "above" for p in missed]
-    first = [f"{x} = {p['N']:g} ({side})" for p, side in zip(missed[:5], sides, strict=False)]
-    rest = f" and {len(missed) - 5} more" if len(missed) > 5 else ""
-    return [
-        f"{len(missed)} of {rows} rows held out lie outside their {100 * level:.15g} % "
-        f"intervals: {', '.join(first)}{rest}"
-    ]
-
-
-def _peak(result: Fit, level: float) -> dict[str, float | None] | None:
-    """Load and height of the highest throughput, with the interval of its load."""
-    peak = result.peak()
-    if not peak:
-        return None
-    low = high = np.nan
-    with suppress(ValueError):  # several peaks, or none that algebra finds
-        low, high = result.interval("N_opt", level)
-    return {"N": peak[0], "X": peak[1], "low": _figure(low), "high": _figure(high)}
-
-
-def _test(test: LackOfFit | None) -> dict[str, Any] | None:
-    return test and test._asdict()
-
-
-def _figure(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None
