@@ -108,7 +108,7 @@ def answer(found: Any) -> str:
     if missed.where == "all":
         servers = f" and c_{missed.name[2:]}" if missed.name[0] == "U" else ""
         then = f"check the unit of {missed.name}{servers}, and what else it counts"
-    elif "other programs" in why and len(busy) == len(shares):
+    elif found.rejected and found.study.shared and len(busy) == len(shares):
         then = "stop what else runs on the machine, and measure again"
     elif shape == "falls":
         then = f"find out what changes from {used.x} = {show(since)} on, as waiters that spin, "

@@ -18,8 +18,8 @@ OTHERS = 1.5
 
 class Agreed(NamedTuple):
     """Points, whose warnings say which column is not used; response times and utilisations; the
-    think time and numbers of servers; what a reader must know of them, in sentences; and what a
-    closed system is fitted to.
+    think time and numbers of servers; what a reader must know of them, in sentences; what a closed
+    system is fitted to; and the utilisations that probably count the work of other programs.
     """
 
     used: Points
@@ -27,6 +27,7 @@ class Agreed(NamedTuple):
     known: dict[str, float]
     notes: list[str]
     together: dict[str, np.ndarray]
+    shared: tuple[str, ...] = ()
 
 
 def agreed(used: Points, given: dict[str, float]) -> Agreed:
@@ -56,11 +57,14 @@ def agreed(used: Points, given: dict[str, float]) -> Agreed:
             measured = {}
             known.pop("Z", None)
     together = {} if notes else measured
-    busy = [] if notes else _too_busy(used.N, measured, known)
+    shared = {} if notes else _too_busy(used.N, measured, known)
     notes += [f"{n} is 0 at all loads, and is not used" for n in idle]
-    notes += [*busy, *(f"{n} is not the same in all rows, and is not used" for n in changing)]
+    notes += [
+        *shared.values(),
+        *(f"{n} is not the same in all rows, and is not used" for n in changing),
+    ]
     notes = [re.sub(r"\bN = (?=\d)", f"{used.x} = ", note) for note in notes]
-    return Agreed(used, measured, known, notes, together)
+    return Agreed(used, measured, known, notes, together, tuple(shared))
 
 
 def _without_odd_ones(used: Points, measured: dict[str, Any], known: dict[str, float]) -> tuple:
@@ -88,14 +92,16 @@ def _without_odd_ones(used: Points, measured: dict[str, Any], known: dict[str, f
     return used, measured, known
 
 
-def _too_busy(N: np.ndarray, measured: Mapping[str, Any], given: Mapping[str, Any]) -> list[str]:
-    """Stations at which more servers are busy than users are there, in sentences."""
-    sentences = []
+def _too_busy(
+    N: np.ndarray, measured: Mapping[str, Any], given: Mapping[str, Any]
+) -> dict[str, str]:
+    """Utilisations by which more servers are busy than users are there, each with a sentence."""
+    sentences = {}
     for name, share in measured.items():
         busy = np.asarray(share) * given.get(name.replace("U_", "c_", 1), 0.0)
         worst = int(np.argmax(busy / N))
         if name.startswith("U_") and busy[worst] > OTHERS * N[worst]:
-            sentences.append(
+            sentences[name] = (
                 f"at N = {show(N[worst])}, {name} says that {show(busy[worst])} servers are busy, "
                 f"which is more than a load of {show(N[worst])} should keep busy, so it probably "
                 "counts the work of other programs as well"

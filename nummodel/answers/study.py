@@ -40,7 +40,8 @@ FULLER = 0.02
 class Study:
     """Laws fitted to the points of a table, the points held out, and what else was asked: loads at
     which to forecast, and a target. `measured` has response times and utilisations, and `known` the
-    think time and numbers of servers.
+    think time and numbers of servers. `shared` are the utilisations that probably count the work of
+    other programs.
     """
 
     used: Points
@@ -54,6 +55,7 @@ class Study:
     notes: list[str]
     weights: str
     target: options.Target | None = None
+    shared: tuple[str, ...] = ()
 
     @cached_property
     def choice(self) -> tuple[str | None, str]:
@@ -271,11 +273,13 @@ def fit_table(
     if holdout and not is_new.any():
         held = f"--holdout {holdout} holds no row out"
         used = used._replace(warnings=(*used.warnings, held))
-    used, measured, known_, notes, together = agreed(used, given)
+    used, measured, known_, notes, together, shared = agreed(used, given)
     fits, refused = laws.fit_all(used.N, used.X, used.weights, law, together, **known_)
     if not fits:
         reasons = "; ".join(f"{name} with {reason}" for name, reason in refused.items())
         raise InputError(f"{path}: {reasons}")
     by_fit = weights == "auto" or [*fits] == [laws.CLOSED]
     kind = next(iter(fits.values())).weights if by_fit else weights
-    return Study(used, new, fits, refused, level, loads, measured, known_, notes, kind, wanted)
+    return Study(
+        used, new, fits, refused, level, loads, measured, known_, notes, kind, wanted, shared
+    )
