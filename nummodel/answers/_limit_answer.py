@@ -209,9 +209,15 @@ def _more(found: Any) -> str:
 
 
 def _change(found: Any, gain: Any) -> str:
-    """A change in words; both changes of its station, if they bring the same."""
+    """A change in words; both changes of its station, if they bring the same. Processors
+    of a shared machine, or disks on one bus, may be a little slower when there are more of them.
+    """
     both = [g for g in found.gains if (g.station, g.N) == (gain.station, gain.N)]
-    each = zip(both, words(found, gain.station), strict=True)
+    more, less = words(found, gain.station)
+    several = gain.station == "cpu" or found.servers(gain.station) > 1
+    if several and not is_hidden(found, gain.station) and gain.high >= ALIKE:
+        more += ", if they do not slow each other down,"
+    each = zip(both, (more, less), strict=True)
     return " or ".join(said for g, said in each if abs(g.gain - gain.gain) < ALIKE)
 
 
@@ -239,4 +245,4 @@ def _nothing(found: Any, best: Any) -> str:
     if later.low < WORTH:
         return said
     where = f"{found.study.used.x} = {show(later.N)}"
-    return f"{said}; at {where}, {_change(found, best)} would bring {_percent(later)} more"
+    return f"{said}; at {where}, {_change(found, later)} would bring {_percent(later)} more"

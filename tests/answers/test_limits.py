@@ -167,6 +167,7 @@ def test_the_answer_names_the_limit_how_sure_what_to_do_and_what_it_brings(syste
     end = f"U_cpu was {100 * networks.solve(stations(), 80, Z).X * D_CPU / C:.3g} % at N = 80"
     assert sure.endswith(end)
     assert gain.startswith("What to do next: half the processor time of a transaction")
+    assert "slow each other" not in gain
     before, then = (networks.solve(s, 80, Z).X for s in (stations(), stations(cpu=D_CPU / 2)))
     ends = re.search(r"bring (\S+)(?: to (\S+))? % more X at N = 80", gain).groups()
     low, high = float(ends[0]), float(ends[1] or ends[0])
@@ -284,6 +285,19 @@ def test_full_processors_count_for_more_than_what_was_not_measured(tmp_path):
     one, two = (networks.solve([networks.queue(D, c)], 500, Z).X for c in (8, 16))
     more = round(100 * (two / one - 1))
     assert brings.endswith(f", and {more} % if what was not measured is no limit")
+
+
+@pytest.mark.parametrize(
+    "name, c, told", [("cpu", 1, True), ("cpu", 4, True), ("disk", 4, True), ("disk", 1, False)]
+)
+def test_more_servers_help_only_if_they_do_not_slow_each_other_down(name, c, told, tmp_path):
+    """Processors of a machine share its memory; a second disk is taken for one of its own."""
+    X = networks.solve([networks.queue(0.02, servers=c)], N, 0).X
+    table = {"N": N, "X": X, "R": N / X, f"U_{name}": X * 0.02 / c, f"c_{name}": c}
+    pd.DataFrame(table).to_csv(tmp_path / "a.csv", index=False)
+    said = limits.read(tmp_path / "a.csv").answer()
+    assert said.count("% more X") == 1
+    assert said.count(", if they do not slow each other down, or half ") == told
 
 
 def test_intervals_of_gains_hold_the_true_gain(tmp_path):
