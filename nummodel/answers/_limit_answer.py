@@ -102,6 +102,8 @@ def _verdict(found: Any) -> tuple[str, list[str]]:
         )
     if len(study.measured) < 2:
         against.append(f"only {', '.join(study.measured)} was measured beside {study.used.y}")
+    if found.left_out:
+        against.append(f"no model explains {found.left_out} as well")
     against += cautions if found.rejected or not full else []
     return "likely" if against else "sure", against
 
@@ -120,7 +122,7 @@ def _what(found: Any, how: str) -> str:
         other = next(n for n in (first, second) if n != full)
         what = f"The limit of this system is probably {named(found, full)}, "
         what += f"which {allows(found, full)} and was {show(in_use(found, full), '%')} in use "
-        beside = f"if the model holds, {named(found, other)} allows no more either"
+        beside = f"if the model holds, {named(found, other)} may allow no more either"
         return f"{what}{at_last(used)}; {beside}: {allows(found, other, short=True)}"
     if how == "open":
         both = f"{named(found, first)} {allows(found, first)}"

@@ -49,14 +49,16 @@ def curve(used: Any) -> tuple[str, float, str]:
 
 
 class Missed(NamedTuple):
-    """The one column that a system misses, whether "all" loads or only "low" ones, and in words."""
+    """The one column that a system misses, whether at "all" loads or only at "low" ones, and by how
+    much, in words.
+    """
 
     name: str = ""
     where: str = ""
-    said: str = ""
+    much: str = ""
 
 
-def _alone(found: Any) -> Missed:
+def alone(found: Any) -> Missed:
     """The one column that the system misses, if there is one."""
     if not found.study.measured or found.study.chosen == "closed":
         return Missed()
@@ -67,20 +69,20 @@ def _alone(found: Any) -> Missed:
     if worst[name] < max([MISSED, *(ALONE * worst[n] for n in rest)]):
         return Missed()
     signed, high = table[f"{name}, off"], table["N"] > table["N"].median()
-    said = f"the best one misses only {name}"
+    much = f"by up to {show(round(worst[name], 2), '%')}"
     if ALONE * off[name][high].max() <= worst[name]:
-        return Missed(name, "low", f"{said}, and only at low loads")
+        return Missed(name, "low", f"{much}, and only at low loads")
     if np.ptp(signed.dropna()) <= abs(signed.mean()):
-        much = show(round(abs(signed.mean()), 2), "%")
-        return Missed(name, "all", f"{said}, by about {much} at all loads")
-    return Missed(name, "", f"{said}, by up to {show(round(worst[name], 2), '%')}")
+        much = f"by about {show(round(abs(signed.mean()), 2), '%')} at all loads"
+        return Missed(name, "all", much)
+    return Missed(name, "", much)
 
 
 def answer(found: Any) -> str:
     """What the measurements show without a model, why no model speaks for them, what to do."""
     used, why = found.study.used, found.unmet.rstrip(".").partition(": the best one")[0]
     shape, since, seen = curve(used)
-    missed = _alone(found)
+    missed = alone(found)
     shares = {n: in_use(found, n[2:]) for n in used.others if n.startswith("U_")}
     busy = {n: share for n, share in shares.items() if share <= MOST}
     low = bool(busy) and len(busy) == len(shares) and max(busy.values()) < CLEAR
@@ -101,7 +103,9 @@ def answer(found: Any) -> str:
             )
         else:
             said.append(f"{much}, but that alone does not prove that it is the limit")
-    why_not = f"{why}; {missed.said}" if missed.name not in ("", "X") else why
+    why_not = why
+    if missed.name not in ("", "X"):
+        why_not += f"; the best one misses only {missed.name}, {missed.much}"
     said.append(f"What a change would bring is not known: {why_not}")
     then = "measure response times and the utilisation of each resource in the same runs as X, "
     then += "in columns R (in seconds), U_cpu and U_disk (shares of 1), and c_cpu (processors)"

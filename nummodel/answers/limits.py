@@ -6,6 +6,7 @@ system meets the measurements, no such gain is told.
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from nummodel.answers import _limit_answer, _words
+from nummodel.answers import _limit_answer, _no_model, _words
 from nummodel.answers.study import Study, fit_table
 from nummodel.errors import InputError
 from nummodel.fits import bootstrap, compare
@@ -61,19 +62,39 @@ def read(path: str | Path, x: str = "", y: str = "", known: str = "", level: flo
 
     `known` has numbers of servers and the think time, as in "c_cpu=4,Z=1". A device, which is any
     station with a utilisation but the processors, has one server if nothing else is known; if that
-    is rejected, the servers of an only device are found. Raises InputError for what cannot be used,
-    and where more than one number of servers is unknown.
+    is rejected, the servers of an only device are found. If the system then misses nothing but one
+    utilisation, this is left out where the others show a limit. Raises InputError for what cannot
+    be used, and where more than one number of servers is unknown.
     """
+    system = _read(path, x, y, known, level)
+    if not system.rejected or farthest(system.face) <= NEARLY:
+        return system
+    missed = _no_model.alone(system)
+    if missed.name[:2] == "U_" and not system.study.shared and not system.unused:
+        why = f"the best system with it misses only {missed.name}, {missed.much}"
+        with suppress(InputError):  # without it, too little may be known
+            others = _read(path, x, y, known, level, (missed.name, why))
+            shown = f"U_{others.stations[0]}" in others.study.measured
+            if shown and not others.rejected and not others.unmet:
+                return others
+    return system
+
+
+def _read(path, x: str, y: str, known: str, level: float, without: tuple[str, str] = ("", "")):
+    """The same `without` one column, and why."""
     points = columns.read(path, x or None, y or None, complete=True)
     given = [text for text in known.split(",") if text.strip()]
     told = {*points.others, *(text.partition("=")[0].strip() for text in given)}
     used = [n for n, U in points.others.items() if n[:2] == "U_" and np.any(U > 0)]
-    devices = [n[2:] for n in used if n != "U_cpu"]
+    devices = [n[2:] for n in used if n not in ("U_cpu", without[0])]
     single = [f"c_{n}=1" for n in devices if f"c_{n}" not in told]
 
     def found(known: list[str]) -> Limits:
-        study = fit_table(path, x or None, y or None, "closed", level=level, known=",".join(known))
-        return Limits(study)
+        servers = ",".join(known)
+        study = fit_table(
+            path, x or None, y or None, "closed", level=level, known=servers, without=without
+        )
+        return Limits(study, without[0])
 
     system = found([*given, *single])
     doubted = system.study.measured and (system.rejected or "c_lock" in system.face.free)
@@ -87,9 +108,12 @@ def read(path: str | Path, x: str = "", y: str = "", known: str = "", level: flo
 
 @dataclass(frozen=True)
 class Limits:
-    """What a `Study` of a closed system says of each station, and of changes."""
+    """What a `Study` of a closed system says of each station, and of changes; `left_out` is the
+    utilisation that no such system explains.
+    """
 
     study: Study
+    left_out: str = ""
 
     @property
     def face(self) -> Face:

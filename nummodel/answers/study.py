@@ -248,19 +248,26 @@ def fit_table(
     at: str | Iterable[float] = (),
     known: str | None = None,
     target: str | None = None,
+    without: tuple[str, str] = ("", ""),
 ) -> Study:
     """Read a table, and fit one law or all.
 
     `holdout` is a comparison such as "N>24": the rows for which it is true are not used in the fit,
     but predicted. `at` are loads at which to forecast, as in "200,400". `known` has the think time,
     in the unit of time of the throughput, and numbers of servers, as in "Z=1,c_cpu=4". `target` is
-    a throughput or a mean response time to be met, as in "X=1000" or "R=0.5". Raises InputError for
-    a file, a column or an option that cannot be used.
+    a throughput or a mean response time to be met, as in "X=1000" or "R=0.5". `without` is a
+    column that is not used, and why. Raises InputError for a file, a column or an option that
+    cannot be used.
     """
     if not 0 < level < 1:
         raise InputError(f"--level {level}: expected a number between 0 and 1")
     loads = options.loads(at)
     points = columns.read(path, x, y, weights, complete=law == laws.CLOSED)
+    name, why = without
+    if name:
+        others = {n: v for n, v in points.others.items() if n != name}
+        warnings = (*points.warnings, f"{name} is not used: {why}")
+        points = points._replace(others=others, warnings=warnings)
     wanted = options.target(target, points.y, points.of_file)
     stations = [n[2:] for n in points.others if n.startswith("U_") and n != "U_lock"]
     given = options.given(known, stations)

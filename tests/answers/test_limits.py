@@ -380,8 +380,52 @@ def test_one_column_that_is_missed_alone_is_named(tmp_path):
     """Something else kept the processors busy during the first two runs."""
     U = networks.solve(stations(), N, Z).X * D_CPU / C * np.where(N < 5, 6, 1)
     found = limits.read(written(tmp_path / "a.csv", error=0.002, U_cpu=U))
-    assert "the best one misses only U_cpu, and only at low loads" in found.answer()
+    assert "the best one misses only U_cpu, by up to 83 %, and only at low loads" in found.answer()
     assert found.answer().endswith("measure U_cpu without any load, and with more decimals.")
+
+
+def saturating(X):
+    """What iostat calls %util of a disk that serves several requests at once."""
+    return 1 - np.exp(-X / 20)
+
+
+def test_one_utilisation_that_alone_rejects_the_system_is_left_out(tmp_path):
+    """The other columns name the limit, and predict what the changed network does."""
+    before, after = (networks.solve(stations(c=c)[:2], N, Z).X for c in (C, 2 * C))
+    columns = {"X": before, "R": N / before - Z, "U_cpu": before * D_CPU / C}
+    noise = np.random.default_rng(1).standard_normal((3, len(N)))
+    columns = {n: v * np.exp(0.003 * e) for (n, v), e in zip(columns.items(), noise, strict=True)}
+    columns |= {"U_cpu": np.minimum(columns["U_cpu"], 1), "U_disk": saturating(before)}
+    found = limits.read(written(tmp_path / "a.csv", **columns))
+    assert found.left_out == "U_disk" and {*found.study.measured} == {"R", "U_cpu"}
+    assert found.stations[0] == "cpu"
+    low, high = found.full_at("cpu")[1]
+    assert low <= C / D_CPU <= high
+    gain = next(g for g in found.gains if (g.station, g.N) == ("cpu", N[-1]))
+    assert gain.change == "twice as many servers"
+    assert gain.low <= after[-1] / before[-1] - 1 <= gain.high
+    first, how, then = found.answer().removesuffix(".").split(". ")
+    assert first.startswith("The limit of this system is probably the processor capacity, which ")
+    assert how.startswith("That is likely, not sure: ")
+    assert how.endswith("no model explains U_disk as well")
+    assert "U_disk is not used: the best system with it misses only U_disk, by up to " in then
+
+
+@pytest.mark.parametrize("spoilt", ["two columns", "X", "the limit"])
+def test_no_more_than_one_utilisation_is_left_out_and_none_that_may_be_the_limit(spoilt, tmp_path):
+    """A full disk is no limit that was not measured, even if others use the disk at low loads."""
+    X, slow = (networks.solve(stations(disk=D)[:2], N, Z).X for D in (D_DISK, 0.01))
+    U = X * D_CPU / C
+    throughput, changes = {
+        "two columns": (X, {"U_disk": saturating(X), "U_cpu": np.where(N < 5, 6 * U, U)}),
+        "X": (X * np.where(N < 60, 1, 1.8), {"R": np.nan, "U_cpu": U, "U_disk": X * D_DISK}),
+        "the limit": (slow, {"U_disk": 0.3 + 0.007 * slow}),
+    }[spoilt]
+    R, U_cpu = N / throughput - Z, throughput * D_CPU / C
+    changes = {"X": throughput, "R": R, "U_cpu": U_cpu} | changes
+    found = limits.read(written(tmp_path / "a.csv", **changes, c_disk=1))
+    assert found.unmet and not found.left_out
+    assert "U_disk" in found.study.measured and "is not used" not in found.answer()
 
 
 @pytest.mark.parametrize("columns", [("R",), ("R", "U_cpu")])
