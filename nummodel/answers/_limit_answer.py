@@ -196,6 +196,8 @@ def _more(found: Any) -> str:
     throughput grows no more, and higher loads.
     """
     used = found.study.used
+    if found.left_out:
+        return f"What to do next: find out what {found.left_out} counts; {'; '.join(found.unused)}"
     if found.unused:
         return f"What to do next: mend the file, in which {'; '.join(found.unused)}"
     full = any(in_use(found, n[2:]) >= FULLY for n in found.study.measured if n != "R")

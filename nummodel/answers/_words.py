@@ -23,6 +23,9 @@ UNMEASURED = {
     ),
 }
 
+#: An interval that ends at so many times its estimate, or beyond, has no end that matters.
+OPEN = 100.0
+
 
 def named(found: Any, name: str) -> str:
     """A station in words."""
@@ -63,7 +66,8 @@ def allows(found: Any, name: str, short: bool = False) -> str:
     if not np.isfinite(value):
         return "any load, as it takes hardly any time" if short else "takes hardly any time"
     # Three digits, as more would be below the errors.
-    most, *between = (float(f"{x:.3g}") if np.isfinite(x) else None for x in (value, *ends))
+    bounded = (x if x < OPEN * value else np.inf for x in (value, *ends))
+    most, *between = (float(f"{x:.3g}") if np.isfinite(x) else None for x in bounded)
     level = f"{100 * found.study.level:.15g} % interval: "
     interval = f" ({'' if short else level}{show(between)})" if between[0] != between[1] else ""
     return f"{'' if short else f'allows {found.study.used.y} = '}{show(most)}{interval}"
