@@ -80,10 +80,13 @@ def curves(tables: list[Points], loads: np.ndarray, log: bool) -> tuple[list[Sid
     given = not all(isinstance(points.weights, str) for points in tables)
     if not log or given or not any(side.misses for side in usl):
         return usl, "the USL"
+    systems: list[Side] = []
     with suppress(InputError):  # too few loads
-        systems = [curve(points, loads, log, closed=True) for points in tables]
-        if not any(side.misses for side in systems) and all(side.dof > 0 for side in systems):
-            return systems, "closed systems"
+        for points in tables:
+            systems.append(curve(points, loads, log, closed=True))
+            if systems[-1].misses or systems[-1].dof <= 0:
+                return usl, "the USL"
+        return systems, "closed systems"
     return usl, "the USL"
 
 
