@@ -81,7 +81,9 @@ def _series(ratio: np.ndarray, begun: np.ndarray) -> np.ndarray:
     size = math.isqrt(count) + 1
     blocks = math.ceil(count / size)
     shape = (blocks, size, systems)
-    full = [np.resize(v, (blocks * size, systems)).reshape(shape) for v in (ratio, begun)]
+    full = np.zeros((2, blocks * size, systems))
+    full[:, :count] = ratio, begun
+    full = full.reshape(2, *shape)
     y, sums = np.empty(shape), np.zeros((blocks, systems))
     for i in range(size):
         sums = full[0][:, i] * (sums + full[1][:, i])

@@ -95,7 +95,9 @@ class System:
         one = other if len(other) == 1 and other != [sleeps] else []
         #: Quantities by which the slopes of X follow from the mean numbers of customers.
         self.exact = (*(f"D_{name}" for name in (*simple, *([] if inside else one))), "Z")
-        self._remembered = lru_cache(maxsize=8)(self._solved)  # X, R and U ask for the same
+        # X, R and U ask for the same.
+        self._remembered = lru_cache(maxsize=8)(self._solved)
+        self._once = lru_cache(maxsize=8)(self._different)
 
     def _add(self, letter: str, name: str, unit: str, meaning: str, *ends: float) -> None:
         self.own[f"{letter}_{name}"] = of_station(letter, name, unit, meaning, *ends)
@@ -164,6 +166,18 @@ class System:
             X = _with_holder(D, L, self._count(self.first, values), n)
             stations[self.first] = networks.load_dependent(1 / X[0], X / X[0])
         return stations
+
+    def different(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The different columns of `values`, sorted, and which of them each column is."""
+        return self._once(values.shape, values.tobytes())
+
+    def _different(self, shape: tuple[int, int], values: bytes) -> tuple[np.ndarray, np.ndarray]:
+        """As `different`, from the bytes of the array."""
+        systems = np.frombuffer(values).reshape(shape)
+        if (systems == systems[:, :1]).all():  # takes less time than to sort them
+            return systems[:, :1], np.zeros(shape[1], dtype=int)
+        systems, place = np.unique(systems, axis=1, return_inverse=True)
+        return systems, place.ravel()
 
     def solved(
         self, systems: np.ndarray, n: tuple[int, ...]

@@ -176,8 +176,8 @@ class Measured(Formula):
         lower = np.where(systems[at] > step, systems[at] - step, systems[at])
         both = np.hstack([systems, systems])
         both[at] = np.append(lower, lower + 2 * step)
-        below, above = np.split(self._values(both, n), 2, axis=1)
-        return (above - below) / (2 * step)
+        values, count = self._values(both, n), systems.shape[1]
+        return (values[:, count:] - values[:, :count]) / (2 * step)
 
     def _tables(self, systems: np.ndarray, n: tuple[int, ...], names: list[str]) -> list:
         """The result, and its slopes by `names`, as `_values`. A number of servers between two
@@ -197,7 +197,7 @@ class Measured(Formula):
         four[self.system.names.index(demand)] = (share * D).ravel()
         others = [q for q in dict.fromkeys([*names, demand]) if q != name]
         tables = self._tables(four, n, others)
-        at = np.array([np.split(table, 4, axis=1) for table in tables])
+        at = np.reshape(tables, (len(tables), len(n), 4, -1)).swapaxes(1, 2).copy()
         found = dict(zip(others, np.einsum("is,qins->qns", weights, at[1:]), strict=True))
         by_demand = at[1 + others.index(demand)]
         found[demand] = np.einsum("is,ins->ns", weights * share, by_demand)
@@ -240,8 +240,8 @@ class Measured(Formula):
             found[:, ~possible] = np.nan
             if possible.any():
                 N, rest = table[0, possible], table[1:, possible]
-                systems, place = np.unique(rest, axis=1, return_inverse=True)
-                found[:, possible] = self._rows(systems, place.ravel(), N, names)
+                systems, place = self.system.different(rest)
+                found[:, possible] = self._rows(systems, place, N, names)
             return [
                 *found.reshape(len(found), *arrays[0].shape),
                 *[0.0] * (second * len(names) * (len(names) + 1) // 2),
