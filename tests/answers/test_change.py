@@ -74,16 +74,18 @@ def test_intervals_of_a_true_change_hold_it_together(repeats):
 
 
 @pytest.mark.parametrize(
-    "gain, sets",
+    "gain",
     [
-        (lambda N: np.full(len(N), 1.12), 300),
-        (lambda N: N**0.06, 60),  # 1 to 1.28
-        (lambda N: np.where(N > 8, 1.3, 1.0), 60),
+        lambda N: np.full(len(N), 1.12),
+        lambda N: N**0.06,  # 1 to 1.28
+        lambda N: np.where(N > 8, 1.3, 1.0),
     ],
 )
-def test_a_gain_is_found_where_the_law_misses_the_points(gain, sets):
-    """Of a system with a knee, without repeats: its known gain is in all intervals in 95 % of sets
-    or more, and is found. The scatter around the USL would hide it.
+def test_a_gain_is_found_where_the_law_misses_the_points(gain, sets=60):
+    """Of a system with a knee, without repeats: its known gain is in all intervals in about 95 % of
+    sets, and is found. The scatter around the USL would hide it. `make limits` counts 300 sets of
+    each gain. At exactly 95 %, fewer than the 56 of 60 that are asked for here hold it with a
+    probability of 18 %, but the sets are the same each time.
     """
     random, N = np.random.default_rng(11), np.array([1.0, 2, 4, 8, 16, 32, 48, 64])
     truth = gain(N)
