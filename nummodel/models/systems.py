@@ -176,8 +176,8 @@ class Measured(Formula):
         lower = np.where(systems[at] > step, systems[at] - step, systems[at])
         both = np.hstack([systems, systems])
         both[at] = np.append(lower, lower + 2 * step)
-        values, count = self._values(both, n), systems.shape[1]
-        return (values[:, count:] - values[:, :count]) / (2 * step)
+        found, count = self._values(both, n), systems.shape[1]
+        return (found[:, count:] - found[:, :count]) / (2 * step)
 
     def _tables(self, systems: np.ndarray, n: tuple[int, ...], names: list[str]) -> list:
         """The result, and its slopes by `names`, as `_values`. A number of servers between two
