@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from hashlib import sha256
 from math import prod
 from multiprocessing import parent_process
@@ -40,9 +40,9 @@ if TYPE_CHECKING:
 TOGETHER = 8192
 #: Seconds of work in a chunk, and the most points of a chunk.
 CHUNK, MOST = 1.0, 1_000_000
-#: A sweep has so many chunks at least, if they take a tenth of this time or more: else some
-#: processes would have nothing to do for long while others carry out the last chunks.
-FEWEST = 32
+#: Each process or worker has so many chunks at least, if they take a tenth of this time or more:
+#: else some would have nothing to do for long while others carry out the last chunks.
+FEWEST = 8
 #: Describes a sweep in its folder. Readers of Parquet skip names that begin with an underscore.
 CARD = "_sweep.json"
 
@@ -88,23 +88,22 @@ def sweep(
         raise InputError(f"model: {error}, expected a function of a module or script") from None
     key = _key(model, points)
     folder.mkdir(parents=True, exist_ok=True)
-    chunk = _agreed(folder, key, chunk, partial(_size, model, points))
-    ends = [(i, min(len(points), i + chunk)) for i in range(0, len(points), chunk)]
-    files = {end: folder / f"part-{i:09}.parquet" for i, end in enumerate(ends)}
-    missing = [end for end in ends if not _is_whole(files[end])]
-
-    bar = tqdm(total=len(points), unit="point", unit_scale=True, disable=None)
-    bar.update(len(points) - sum(stop - start for start, stop in missing))
-    with bar, _pool(jobs, client) as (submit, places, cluster):
+    with _pool(jobs, client) as (submit, places, cluster):
+        chunk = _agreed(folder, key, chunk, lambda: _size(model, points, max(places(), 1)))
+        ends = [(i, min(len(points), i + chunk)) for i in range(0, len(points), chunk)]
+        files = {end: folder / f"part-{i:09}.parquet" for i, end in enumerate(ends)}
+        missing = [end for end in ends if not _is_whole(files[end])]
 
         def submitted(end: tuple[int, int], attempts: int) -> Future:
             return submit(f"sweep-{key}-{end}-{attempts}", _carry_out, sent, *points.sent(*end))
 
-        for done in completed(submitted, missing, places, cluster):
-            if done:
-                (start, stop), future = done
-                _write(files[start, stop], future.result())
-                bar.update(stop - start)
+        with tqdm(total=len(points), unit="point", unit_scale=True, disable=None) as bar:
+            bar.update(len(points) - sum(stop - start for start, stop in missing))
+            for done in completed(submitted, missing, places, cluster):
+                if done:
+                    (start, stop), future = done
+                    _write(files[start, stop], future.result())
+                    bar.update(stop - start)
     names = [str(file) for file in files.values()]
     schema = pa.unify_schemas(map(read_schema, names), promote_options="permissive")
     return dataset(names, schema, format="parquet")
@@ -190,8 +189,10 @@ def _table(model: Callable[..., Any], part: dict[str, np.ndarray]) -> "pa.Table"
     return pa.table(columns)
 
 
-def _size(model: Callable[..., Any], points: Points) -> int:
-    """How many points take about a second. The first call does not count: it may import."""
+def _size(model: Callable[..., Any], points: Points, places: int) -> int:
+    """How many points take about a second, or less, so that all `places` have enough chunks. The
+    first call does not count: it may import.
+    """
     count, took = 0, 0.0
     while took < CHUNK / 20 and count < min(TOGETHER, len(points)):
         count = min(2 * count or 1, TOGETHER, len(points))
@@ -201,7 +202,7 @@ def _size(model: Callable[..., Any], points: Points) -> int:
             took = perf_counter() - start
             if took > CHUNK:
                 return 1
-    second, part = CHUNK * count / took, len(points) / FEWEST
+    second, part = CHUNK * count / took, len(points) / (FEWEST * places)
     return int(min(max(1.0, min(second, max(second / 10, part))), MOST))
 
 

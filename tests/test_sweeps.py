@@ -179,9 +179,18 @@ def test_what_is_no_sweep_is_refused(tmp_path, model, grid, what):
 
 
 @pytest.mark.parametrize(
-    "once, each, size", [(0.0, 0.01, 100), (0.5, 0.01, 100), (0.0, 2.0, 1), (0.0, 1e-9, 10**6)]
+    "once, each, places, size",
+    [
+        (0.0, 0.01, 2, 100),
+        (0.5, 0.01, 2, 100),
+        (0.0, 2.0, 2, 1),
+        (0.0, 1e-9, 2, 10**6),
+        (0.0, 1e-5, 2, 62_500),  # a tenth to one second: 16 chunks, and 80
+        (0.0, 1e-5, 10, 12_500),
+        (0.0, 1e-5, 100, 10_000),
+    ],
 )
-def test_chunks_are_of_about_a_second(monkeypatch, once, each, size):
+def test_chunks_are_of_about_a_second(monkeypatch, once, each, places, size):
     """By a clock that only the model moves on: by `once` in its first call, and for each point."""
     clock = [0.0]
     monkeypatch.setattr(sweeps, "perf_counter", lambda: clock[0])
@@ -191,7 +200,7 @@ def test_chunks_are_of_about_a_second(monkeypatch, once, each, size):
         return x
 
     points = sweeps.Points.of({"x": range(10**6)})
-    assert sweeps._size(model, points) == pytest.approx(size, abs=1)
+    assert sweeps._size(model, points, places) == pytest.approx(size, abs=1)
 
 
 def test_workers_of_dask_do_the_same(tmp_path, monkeypatch):

@@ -16,7 +16,7 @@ from errno import EISDIR
 from functools import cache, partial
 from os.path import realpath
 from pathlib import Path
-from threading import Event, current_thread, main_thread
+from threading import BoundedSemaphore, Event, current_thread, main_thread
 from time import sleep
 
 from nummodel.cluster import Cluster, completed, why
@@ -73,11 +73,15 @@ def make(
     names = {run.name for run in runs}
     others = earlier(place, names)
     names |= {outcome.run.name for outcome in others}
+    at_work = BoundedSemaphore(max(jobs, 1))
 
     def work(run: Run) -> Outcome:
         if not execute:
             return reuse_run(run, place, names)
-        outcome = carry_out(run, timeout, warm)
+        with at_work:  # the next kernel is at work while the page of this one is made
+            if stopped.is_set():
+                raise InterruptedError
+            outcome = carry_out(run, timeout, warm)
         if stopped.is_set():
             raise InterruptedError
         return keep(outcome, place, remote.texts(outcome, names))
@@ -96,7 +100,7 @@ def make(
                     prepare(warm, execute)
                     if stopped.is_set():
                         raise KeyboardInterrupt
-                    with ThreadPoolExecutor(jobs) as pool:
+                    with ThreadPoolExecutor(2 * jobs) as pool:
 
                         def submit(run: Run, _: int) -> Future:
                             return pool.submit(work, run)
@@ -104,6 +108,7 @@ def make(
                         _all(submit, lambda: jobs, lambda _, done: done.result(), progress, stopped)
         finally:
             outcomes = {run: _settled(outcome, place, names) for run, outcome in outcomes.items()}
+            others += earlier(place, names)  # of a command that has ended meanwhile
             summarise([*outcomes.values(), *others], place)
     return list(outcomes.values())
 

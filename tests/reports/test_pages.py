@@ -245,6 +245,15 @@ def test_a_page_of_an_earlier_command_is_linked(tmp_path):
     assert 'href="one.html">one</a>' in (tmp_path / "out" / "two.html").read_text()
 
 
+def test_the_index_has_the_page_of_a_command_that_ended_meanwhile(tmp_path):
+    one = written(tmp_path, "one", "1")
+    report.make([Run(one)], tmp_path / "other", jobs=1)
+    copies = "import shutil\nfor name in ('one.html', 'one.ipynb'):\n    shutil.copy("
+    copies += f"{str(tmp_path / 'other')!r} + '/' + name, {str(tmp_path / 'out')!r})"
+    report.make([Run(written(tmp_path, "two", copies))], tmp_path / "out", jobs=1)
+    assert 'href="one.html"' in (tmp_path / "out" / "index.html").read_text()
+
+
 # PDF
 
 BROWSER = """#!{python}
