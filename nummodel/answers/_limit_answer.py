@@ -11,10 +11,12 @@ import numpy as np
 
 from nummodel.answers import _no_model
 from nummodel.answers._no_model import CLEAR, curve
-from nummodel.answers._words import allows, at_last, in_use, is_hidden, named, words
+from nummodel.answers._words import allows, at_last, in_use, is_hidden, is_pool, named, words
 from nummodel.fits._closed import NEAR, farthest
 from nummodel.nomenclature import show
 
+#: A response time is told if it falls by this share or more.
+FALLS = 0.05
 #: A gain is worth a change if the lower end of its interval is at least this share.
 WORTH = 0.01
 #: From this share of the refits on, errors of measurement leave no doubt what limits.
@@ -51,6 +53,8 @@ def answer(found: Any) -> str:
     if hidden:
         others = [gain for gain in found.gains[::2] if gain.station != first]
         other = _brings(found, max(others, key=lambda gain: gain.high))
+        if is_pool(found):
+            other += ", if U_cpu is right"
         said.append(f"What to do next: find out what requests wait for; {brings}")
         return ". ".join([*said, f"{other[0].upper()}{other[1:]}."])
     if how == "open":
@@ -87,7 +91,7 @@ def _verdict(found: Any) -> tuple[str, list[str]]:
         against.append(f"{show(1 - found.sureness, '%')} of the refits name another limit")
     if found.sureness < LIKELY:
         return "open", against
-    if "c_lock" in found.face.free:
+    if is_pool(found):
         alike = "a lock beside a delay that nobody measured, or too low a U_cpu"
         against.append(f"{alike}, makes the same curves as a pool")
     used = shares.get(f"U_{first}", 1.0)
@@ -170,7 +174,7 @@ def _either(found: Any, full: str) -> str:
     alone = found.more({**found.face.values, f"D_{hidden}": 0.0}, full, "twice", gain.N)
     said = _brings(found, gain)
     without = f"{show(round(float(alone), 2), '%')} if {named(found, hidden)} is no limit"
-    return f"{said[0].upper()}{said[1:]}, and {without}"
+    return f"{said[0].upper()}{said[1:]}, or {without}"
 
 
 def _how_sure(found: Any, how: str, against: list[str]) -> str:
@@ -179,9 +183,9 @@ def _how_sure(found: Any, how: str, against: list[str]) -> str:
     if how == "open":
         begins = "That is not sure" if _full(found) else "The measurements do not settle this"
         return f"{begins}: {but}"
-    same = (
-        f"{show(found.sureness, '%')} of simulated repetitions of the measurements have this limit"
-    )
+    share = show(found.sureness, "%")
+    same = f"{'all' if share == '100 %' else f'{share} of'} simulated repetitions of the "
+    same += "measurements have this limit"
     if f"U_{first}" in found.study.measured:
         same += f", and U_{first} was {show(in_use(found, first), '%')} {at_last(found.study.used)}"
     if how == "sure":
@@ -212,29 +216,59 @@ def _more(found: Any) -> str:
     return f"What to do next: measure the utilisation of {named(found, unseen[0])}"
 
 
-def _change(found: Any, gain: Any) -> str:
-    """A change in words; both changes of its station, if they bring the same. Processors
-    of a shared machine, or disks on one bus, may be a little slower when there are more of them.
+def _changes(found: Any, gain: Any) -> list[tuple[Any, str]]:
+    """Both changes of a station with their gains, as one if they bring the same. Processors of a
+    shared machine, or disks on one bus, may be a little slower when there are more of them.
     """
     both = [g for g in found.gains if (g.station, g.N) == (gain.station, gain.N)]
     more, less = words(found, gain.station)
     several = gain.station == "cpu" or found.servers(gain.station) > 1
     if several and not is_hidden(found, gain.station) and gain.high >= ALIKE:
         more += ", if they do not slow each other down,"
-    each = zip(both, (more, less), strict=True)
-    return " or ".join(said for g, said in each if abs(g.gain - gain.gain) < ALIKE)
+    if abs(both[0].gain - both[1].gain) < ALIKE:
+        return [(gain, f"{more} or {less}")]
+    return list(zip(both, (more, less), strict=True))
+
+
+def _alike(found: Any, gain: Any) -> str:
+    """The changes of a station that bring what this one does."""
+    each = _changes(found, gain)
+    return " or ".join(change for g, change in each if abs(g.gain - gain.gain) < ALIKE)
 
 
 def _brings(found: Any, gain: Any) -> str:
-    y, change = found.study.used.y, _change(found, gain)
-    where = f"at {found.study.used.x} = {show(gain.N)}"
-    if gain.high < ALIKE:
-        return f"{change} would bring nothing {where}"
-    most = "at most " * is_hidden(found, gain.station)
-    return f"{change} would bring {most}{_percent(gain, most)} more {y} {where}"
+    """What the changes of a station bring, and what response time then is that of the `gain`."""
+    used, changes = found.study.used, _changes(found, gain)
+    where = f"at {used.x} = {show(gain.N)}"
+    if max(g.high for g, _ in changes) < ALIKE:
+        return f"{' or '.join(change for _, change in changes)} would bring nothing {where}"
+    if is_hidden(found, gain.station):
+        more = f"{_percent(gain, True)} more {used.y}"
+        return f"{_alike(found, gain)} would bring at most {more} {where}"
+    (first, change), *others = sorted(changes, key=lambda each: each[0].gain)
+    said = f"{change} would bring {_percent(first)} more {used.y} {where}"
+    for other, change in others:
+        said += f", and {change} {_percent(other)}"
+    return said + _response(found, gain)
 
 
-def _percent(gain: Any, most: str = "") -> str:
+def _response(found: Any, gain: Any) -> str:
+    """The mean response time after a change, beside that at the last load; "" if it is not known,
+    or stays about the same.
+    """
+    used, R = found.study.used, found.study.measured.get("R")
+    unit = "s" if used.seconds else ""
+    if R is None or gain.N != used.N.max() or not np.isfinite(gain.R).all():
+        return ""
+    now = float(np.mean(R[used.N == gain.N]))
+    if gain.R[1] > (1 - FALLS) * now:
+        return ""
+    *ends, before = (float(f"{time:.2g}") for time in (*gain.R, now))
+    then = show(ends if ends[0] < ends[1] else ends[1], unit)
+    return f", with a mean response time of {then} instead of {show(before, unit)}"
+
+
+def _percent(gain: Any, most: bool = False) -> str:
     """The interval of a gain, or its end, in whole percent where that is two digits or more."""
     ends = [round(end, 2 if abs(end) >= 0.1 else 3) for end in (gain.low, gain.high)]
     return show(ends if ends[0] < ends[1] and not most else ends[1], "%")
@@ -249,4 +283,4 @@ def _nothing(found: Any, best: Any) -> str:
     if later.low < WORTH:
         return said
     where = f"{found.study.used.x} = {show(later.N)}"
-    return f"{said}; at {where}, {_change(found, later)} would bring {_percent(later)} more"
+    return f"{said}; at {where}, {_alike(found, later)} would bring {_percent(later)} more"

@@ -18,9 +18,10 @@ WORDS = {
 UNMEASURED = {
     "cpu": ("twice as many servers", "half the time a request spends there"),
     "lock": (
-        "twice as much of what was not measured",
+        "twice the capacity of what was not measured",
         "half the time spent at what was not measured",
     ),
+    "pool": ("a pool of twice as many places", "half the time in the pool"),
 }
 
 #: An interval that ends at so many times its estimate, or beyond, has no end that matters.
@@ -41,10 +42,12 @@ def named(found: Any, name: str) -> str:
 def words(found: Any, name: str) -> tuple[str, str]:
     """Both changes of a station: twice as many of its servers, and half its demand."""
     if is_hidden(found, name):
-        return UNMEASURED[name]
-    several = f"twice as many servers at {name}"
-    second = f"a second {name}" if found.servers(name) == 1 else several
-    return WORDS.get(name, (second, f"half the time at the {name} (faster, or used less)"))
+        return UNMEASURED["pool" if name == "lock" and is_pool(found) else name]
+    station = named(found, name)
+    second = f"twice as many servers at {station}"
+    if found.servers(name) == 1:
+        second = f"a second {name}" if station == f"the {name}" else f"a second disk like {name}"
+    return WORDS.get(name, (second, f"half the time at {station} (faster, or used less)"))
 
 
 def is_hidden(found: Any, name: str) -> bool:
@@ -52,6 +55,11 @@ def is_hidden(found: Any, name: str) -> bool:
     a time, and the processors, without their utilisation, for whatever has several places.
     """
     return name in ("lock", "cpu") and f"U_{name}" not in found.study.measured
+
+
+def is_pool(found: Any) -> bool:
+    """Whether what was not measured serves several requests at a time."""
+    return "c_lock" in found.face.free
 
 
 def in_use(found: Any, name: str) -> float:

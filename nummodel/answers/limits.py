@@ -22,6 +22,7 @@ from nummodel.fits._closed import Face, farthest, limit, misses, rival
 from nummodel.fits._targets import of
 from nummodel.models import systems
 from nummodel.models._stations import System
+from nummodel.models.operational import interactive_response
 from nummodel.records import columns
 
 if TYPE_CHECKING:
@@ -44,8 +45,8 @@ CHANGES = {
 
 
 class Gain(NamedTuple):
-    """The share of throughput that a change of a station adds at N users, its interval, and what it
-    hangs on.
+    """The share of throughput that a change of a station adds at N users, its interval, the
+    interval of the mean response time then, and what all this hangs on.
     """
 
     station: str
@@ -54,6 +55,7 @@ class Gain(NamedTuple):
     gain: float
     low: float
     high: float
+    R: list[float]
     hangs_on: str
 
 
@@ -240,20 +242,31 @@ class Limits:
         """By the estimates, and its interval by the refits; to a hundredth of a percent. A model
         that a test rejects may be off after the change by as much as it is off before.
         """
-        once, often = (self.more(v, name, change, N) for v in (self.face.values, self.draws))
-        low, high = self._ends(often)
+        once = self.more(self.face.values, name, change, N)
+        now, then = self.changed(self.draws, name, change, N)
+        low, high = self._ends(then / now - 1)
+        R = self._ends(np.maximum(interactive_response(N=N, X=then, Z=self.draws["Z"]), 0.0))
         if self.rejected:
-            off = farthest(self.face)
+            off, R = farthest(self.face), [np.nan, np.nan]
             low, high = max((1 - off) * (1 + low) - 1, min(low, 0.0)), (1 + off) * (1 + high) - 1
         gain, low, high = (np.round([float(once), low, high], 4) + 0.0).tolist()
         several, single, hangs_on = CHANGES[change]
         said = single if self.servers(name) == 1 else several
-        return Gain(name, said, N, gain, low, high, hangs_on.format(name))
+        return Gain(name, said, N, gain, low, high, R, hangs_on.format(name))
 
     def more(self, values: Mapping[str, Any], name: str, change: str, N: float) -> np.ndarray:
         """The share by which one of the `CHANGES` makes the throughput of N users higher, in
-        systems like this one with these `values`. A second processor serves the same queue, and a
-        second lock or device has a queue of its own, with half of the work.
+        systems like this one with these `values`.
+        """
+        now, then = self.changed(values, name, change, N)
+        return then / now - 1
+
+    def changed(
+        self, values: Mapping[str, Any], name: str, change: str, N: float
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The throughput of N users before and after one of the `CHANGES`, in systems like this one
+        with these `values`. A second processor serves the same queue, and a second lock or device
+        has a queue of its own, with half of the work.
         """
         law, D = self.face.law, f"D_{name}"
         servers: dict[str, Any] = dict(self.system.servers)
@@ -273,7 +286,11 @@ class Limits:
         )
         if name == computes and change == "twice":  # the holders of both parts need processors
             then = np.minimum(then, 1 / self.face.times(values)[self.system.first])
-        return then / now - 1
+        return now, then
+
+    def hidden(self, name: str) -> bool:
+        """Whether a station was not measured, so that a change of it may bring less."""
+        return _words.is_hidden(self, name)
 
     def servers(self, name: str) -> float:
         """The number of servers of a station: known, or by the fit."""

@@ -89,7 +89,7 @@ def read(
     close = get_close_matches(str(path), data.tables(), 1, 0.7)
     if close and not path.exists():
         raise InputError(f"{path}: no such file and no such table, did you mean {close[0]}?")
-    cells, left_out = _cells(path)
+    cells, left_out, si = _cells(path)
     if weights not in WEIGHTS and weights not in cells:
         expected = f"{', '.join(WEIGHTS)}, or a column of: {_listed(cells)}"
         raise InputError(f"{path}: weights {weights!r}, expected {expected}")
@@ -112,7 +112,7 @@ def read(
         used |= {c for c in cells if _others.quantity(c)[0] != "R"}
     others, whole, unused = _others.read(cells, used, path, complete)
     time = "R" if "R" in others else "Z"
-    unit = time in others and time not in cells
+    unit = time in others and (si or time not in cells)
     file_y, size = result, 1.0
     if unit and system and (size := per_second(result)) != 1:
         times = f"multiplied by {size:g}" if size > 1 else f"divided by {1 / size:g}"
@@ -123,14 +123,15 @@ def read(
     return points if whole.all() else points.where(whole)
 
 
-def _cells(path: Path) -> tuple[Cells, list[str]]:
+def _cells(path: Path) -> tuple[Cells, list[str], bool]:
     """The cells of a table, by line or by the name of the run. Of what tools print, those that a
-    fit can use, each device as one server, and what of a folder is left out.
+    fit can use, each device as one server. Then what of a folder is left out, and whether times are
+    in seconds, as those of tools are.
     """
     if path.is_dir():
         reader, reading = "folder", folder.read(path)
     elif str(path) == "-" or not path.is_file() or not _is_output(path):
-        return table.read(path), []
+        return table.read(path), [], False
     else:
         reader, reading = readers.read(path)
     found, notes = reading.table, [s for s in reading.left_out if ": left out: " in s]
@@ -149,7 +150,8 @@ def _cells(path: Path) -> tuple[Cells, list[str]]:
             notes.append(f"left out: {', '.join(volumes)}, which pass requests on to other devices")
         servers = {f"c_{_others.quantity(n)[0][2:]}": 1 for n in used}
         found = found[[n for n in found if n in (*TAKEN, *used)]].assign(**servers)
-    return Cells({n: dict(zip(lines, map(str, found[n]), strict=True)) for n in found}), notes
+    cells = Cells({n: dict(zip(lines, map(str, found[n]), strict=True)) for n in found})
+    return cells, notes, reader != "excel"
 
 
 def _is_output(path: Path) -> bool:

@@ -76,6 +76,7 @@ def test_a_gain_is_that_of_the_changed_network(system, name, change, after, at):
     (gain,) = (g for g in system.gains if (g.station, g.change, g.N) == (name, change, at))
     assert gain.gain == pytest.approx(then / before - 1, abs=0.002)
     assert gain.low <= gain.gain <= gain.high and gain.high - gain.low < 0.01
+    assert gain.R == pytest.approx(2 * [at / then - Z], rel=0.02)
 
 
 def test_the_servers_of_an_only_device_are_found_where_one_is_rejected(tmp_path):
@@ -163,15 +164,19 @@ def test_the_answer_names_the_limit_how_sure_what_to_do_and_what_it_brings(syste
     )
     assert "the next limit is the disk, which allows 31" in what
     assert sure.startswith("That is sure if the model of users and resources holds, which no test ")
-    assert "100 % of simulated repetitions of the measurements have this limit, and " in sure
+    assert "all simulated repetitions of the measurements have this limit, and " in sure
     end = f"U_cpu was {100 * networks.solve(stations(), 80, Z).X * D_CPU / C:.3g} % at N = 80"
     assert sure.endswith(end)
-    assert gain.startswith("What to do next: half the processor time of a transaction")
-    assert "slow each other" not in gain
-    before, then = (networks.solve(s, 80, Z).X for s in (stations(), stations(cpu=D_CPU / 2)))
-    ends = re.search(r"bring (\S+)(?: to (\S+))? % more X at N = 80", gain).groups()
-    low, high = float(ends[0]), float(ends[1] or ends[0])
-    assert low - 1 <= 100 * (then / before - 1) <= high + 1
+    changes = {"processors, if they do not slow each other down, would bring": {"c": 2 * C}}
+    changes |= {"half the processor time of a transaction": {"cpu": D_CPU / 2}}
+    for words, change in changes.items():
+        before, then = (networks.solve(s, 80, Z).X for s in (stations(), stations(**change)))
+        ends = re.search(rf"{words} (\S+)(?: to (\S+))? %", gain).groups()
+        low, high = float(ends[0]), float(ends[1] or ends[0])
+        assert low - 1 <= 100 * (then / before - 1) <= high + 1
+    R, now = re.search(r"a mean response time of (\S+) instead of (\S+),", gain).groups()
+    assert float(R) == pytest.approx(80 / then - Z, rel=0.02)
+    assert float(now) == pytest.approx(80 / before - Z, rel=0.02)
     assert "not more because the disk would limit then" in gain
     assert after == "Then measure again"
 
@@ -284,7 +289,7 @@ def test_full_processors_count_for_more_than_what_was_not_measured(tmp_path):
     D, Z = (found.face.values[n] for n in ("D_cpu", "Z"))
     one, two = (networks.solve([networks.queue(D, c)], 500, Z).X for c in (8, 16))
     more = round(100 * (two / one - 1))
-    assert brings.endswith(f", and {more} % if what was not measured is no limit")
+    assert brings.endswith(f", or {more} % if what was not measured is no limit")
 
 
 @pytest.mark.parametrize(
