@@ -44,7 +44,8 @@ def answer(study: Any) -> str:
     if " rejected: " in why and "too few points to compare" not in why:
         why = "No law fits these points: all laws are rejected, for the reasons below"
     highest = f"The highest {y} measured is {show(X.max())}, at {x} = {show(N[X.argmax()])}"
-    refused = [f"{sentence[:1].upper()}{sentence[1:]}." for sentence in study.cautions]
+    unused = [text for text in study.used.warnings if "--law closed uses it" in text]
+    refused = [f"{said[:1].upper()}{said[1:]}." for said in [*study.cautions, *unused]]
     return "\n".join([" ".join([f"{why}. {highest}.", *refused]), *ahead])
 
 

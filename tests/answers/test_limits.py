@@ -234,6 +234,19 @@ def test_gaps_of_other_columns_leave_all_throughputs_to_the_laws(tmp_path):
     assert any(told.startswith(said) for told in found.remarks)
 
 
+def test_the_answer_of_fit_names_the_column_without_which_no_law_fits(tmp_path):
+    """The processors are busy with other work, too, so that no closed system fits them."""
+    X = networks.solve(stations(disk=0.01)[:2], N, Z).X
+    noise = np.exp(0.002 * np.random.default_rng(1).standard_normal(4 * len(N)))
+    rows = pd.DataFrame({"N": [*N] * 4, "X": [*X] * 4 * noise, "c_cpu": C, "c_disk": 1})
+    rows = rows.assign(R=rows.N / rows.X - Z, U_cpu=rows.N * 1e-4, U_disk=rows.X * 0.01)
+    rows.loc[0, "U_disk"] = np.nan
+    rows.to_csv(tmp_path / "a.csv", index=False)
+    first = study.fit_table(tmp_path / "a.csv").answer().partition("\n")[0]
+    assert first.startswith("No law fits these points: all laws are rejected")
+    assert "U_disk is not used: it is empty in row 1; --law closed uses it" in first
+
+
 @pytest.mark.parametrize(("factor", "unit"), [(1e3, "ms"), (1e6, "us"), (5, "")])
 def test_a_response_time_in_another_unit_is_told(tmp_path, factor, unit):
     table = pd.read_csv(written(tmp_path / "a.csv", error=0.01))
