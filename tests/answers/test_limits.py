@@ -244,7 +244,7 @@ def test_the_answer_of_fit_names_the_column_without_which_no_law_fits(tmp_path):
     rows.to_csv(tmp_path / "a.csv", index=False)
     first = study.fit_table(tmp_path / "a.csv").answer().partition("\n")[0]
     assert first.startswith("No law fits these points: all laws are rejected")
-    assert "U_disk is not used: it is empty in row 1; --law closed uses it" in first
+    assert "U_disk is not used: it is empty in row 2; --law closed uses it" in first
 
 
 @pytest.mark.parametrize(("factor", "unit"), [(1e3, "ms"), (1e6, "us"), (5, "")])
