@@ -31,10 +31,10 @@ NOTES = """## What was tried
 
 - **Kernels that are forked** from a server, which has imported the libraries once: part of all
   figures above.
-- **Pages made beside the next notebook.** Until 2026-11-25 a process of the two waited until the page
-  of its notebook was made, before it began the next one. In two runs, one after the other, that
-  took 53.4 s and was 1.28 times as long as the kernels (1.20 by processor time); with pages made
-  beside, it took 50.6 s, 1.19 times as long (1.09 by processor time).
+- **Pages made beside the next notebook.** Until 2026-11-25 each of two threads waited until the
+  page of its notebook was made, before it began the next one. In two runs, one after the other,
+  that took 53.4 s and was 1.28 times as long as the kernels (1.20 by processor time); with pages
+  made beside, it took 50.6 s, 1.19 times as long (1.09 by processor time).
 """
 
 

@@ -72,8 +72,9 @@ Measured on 2026-11-25, side by side. Shares are of the bare loop, a core, by wa
   chunk of 312,500 points took 0.60 to 0.63 s in a worker, 0.60 s in one of two processes, 0.58 s in
   a process alone, and 0.53 s in the bare loop. So nearly all of it is within the tasks: a worker
   has threads of its own, and scheduler and caller share the two processors.
-- **Without the profiler of Dask's workers** (`DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED=False`) the
-  sweep took 9.7 and 9.9 s instead of 10.1 and 10.2 s. It is left on, as it is by default.
+- **Without the profiler of Dask's workers**
+  (`DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED=False`) the sweep took 9.7 and 9.9 s instead of
+  10.1 and 10.2 s. It is left on, as it is by default.
 - **Other allocation of memory.** With one arena for all threads the sweep took 10.4 s instead of
   10.2 s; with a large `MALLOC_TRIM_THRESHOLD_` a chunk took 0.74 s instead of 0.59 s.
 - **Parameters stored as indices of their values** took 0.57 s a chunk, as without; row groups of
