@@ -131,8 +131,9 @@ def noticed(sets: int, at: tuple) -> str:
 def pooled(rows: list[str]) -> str:
     """What the table of cautions says of all sets whose intervals are broken."""
     cells = [[cell.strip() for cell in row.split("|")[1:-1]] for row in rows]
-    broken = [i for i, row in enumerate(cells) if float(row[4].split()[0]) < 92]
-    told, most = np.array([[float(cells[i][-2]), float(cells[i][-1] or 100)] for i in broken]).T
+    faulty = [i for i, row in enumerate(cells) if row[-1]]
+    broken = [i for i in faulty if float(cells[i][4].split()[0]) < 92]
+    told, most = np.array([[float(cells[i][-2]), float(cells[i][-1])] for i in broken]).T
     alike: dict[str, list[tuple]] = {}
     for i in broken:
         alike.setdefault(str(faults()[i][:3]), []).append(faults()[i])
@@ -211,7 +212,8 @@ def alternative(row: tuple) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarr
 
         def outlier(e: np.ndarray) -> np.ndarray:
             shift = k * (e @ left.T)
-            each = logsumexp(own + np.log(np.cosh(shift[:, :, None] * size)), axis=2)
+            both = shift[:, :, None] * size  # up or down
+            each = logsumexp(own + np.logaddexp(both, -both) - np.log(2), axis=2)
             return logsumexp(each - far, axis=1)
 
         return e, outlier

@@ -47,8 +47,8 @@ Since then a second processor serves the same queue, and ranges have what a reje
 Both were changed in sight of these misses. The third run of the day then predicted 83.5 to 100 %
 and measured 83.6 to 85.8 %, and predicted 62.5 to 82.7 % and measured 77.6 to 79.9 %: both agreed.
 The fourth run predicted 90.4 to 92.6 % for the second processor and measured 85.7 to 88 %, which
-missed: no test had rejected the model, so the range had errors of measurement only, and each of
-two processors of this machine is a little slower than one alone. It predicted 61.8 to 83.7 % for
+missed: no test had rejected the model, so the range had errors of measurement only. What two
+processors of one machine may cost each other was not measured. It predicted 61.8 to 83.7 % for
 the second lock and measured 74.9 to 77.3 %, which agreed. Since then the answer says that more
 processors help as predicted if they do not slow each other down; the range is computed as before.
 """

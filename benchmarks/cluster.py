@@ -62,16 +62,17 @@ NOTES = """## What was tried for the sweep
 Measured on 2026-11-25, side by side. Shares are of the bare loop, a core, by wall time.
 
 - **Longer chunks.** With chunks of 100,000, 312,500, 625,000 and 1,250,000 points, two processes
-  reached 0.88, 0.89, 0.91 and 0.90, and Dask 0.68, 0.77, 0.76 and 0.79 (its time had the import
-  below). By processor time, two processes reached 0.90, 0.91, 0.93 and 0.92, and Dask 0.76, 0.86,
-  0.85 and 0.89. A sweep had 32 chunks or more, whoever carried them out. Since then it has 8 or
-  more for each process or worker: here chunks of a second.
+  reached 0.88, 0.89, 0.91 and 0.90, and Dask 0.68, 0.77, 0.76 and 0.79. By processor time, two
+  processes reached 0.90, 0.91, 0.93 and 0.92, and Dask 0.76, 0.86, 0.85 and 0.89. A sweep had 32
+  chunks or more, whoever carried them out. Since then it has 8 or more for each process or worker:
+  here chunks of a second.
 - **The clock.** Until 2026-11-25 the time with Dask included that the scheduler imports this
-  module, about 0.9 of 11.1 s, which no sweep of a user does.
-- **Where the time of Dask goes.** Workers waited for less than 0.04 of 10 s between their tasks. A
-  chunk of 312,500 points took 0.60 to 0.63 s in a worker, 0.60 s in one of two processes, 0.58 s in
-  a process alone, and 0.53 s in the bare loop. So nearly all of it is within the tasks: a worker
-  has threads of its own, and scheduler and caller share the two processors.
+  module, which no sweep of a user does. Without it, the share is the same.
+- **Where the time of Dask goes.** In a sweep whose tasks were watched, and which took 10.2 s,
+  workers waited for less than 0.04 s between their tasks. A chunk of 312,500 points took 0.60 to
+  0.63 s in a worker, 0.60 s in one of two processes, 0.58 s in a process alone, and 0.53 s in the
+  bare loop. So nearly all of it is within the tasks: a worker has threads of its own, and
+  scheduler and caller share the two processors.
 - **Without the profiler of Dask's workers**
   (`DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED=False`) the sweep took 9.7 and 9.9 s instead of
   10.1 and 10.2 s. It is left on, as it is by default.

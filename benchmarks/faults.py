@@ -376,7 +376,7 @@ def write(faults: dict[str, list[Fault]], seed: int) -> None:
     ]
     for kind, some in faults.items():
         noticed = sum(fault.noticed for fault in some)
-        share = f"{100 * noticed / len(some):.0f} %"
+        share = f"{100 * noticed // len(some)} %"  # no fault is lost by rounding
         lines.append(f"| {kind} | {len(some)} | {noticed} | {share} | {GOALS[kind]} % |")
     missed = [(kind, f) for kind, some in faults.items() for f in some if not f.noticed]
     if missed:

@@ -294,8 +294,8 @@ def score(errors: dict[str, np.ndarray]) -> str:
 
 
 def alike(one: str, other: str, known: dict[str, Machine]) -> str:
-    """Two machines that three figures hardly tell apart. The worse of two errors is least if one
-    figure p is said for both a < b: p/a - 1 = 1 - p/b = (b - a)/(b + a).
+    """Two machines that a point of medium load hardly tells apart. The worse of two errors is least
+    if one figure p is said for both a < b: p/a - 1 = 1 - p/b = (b - a)/(b + a).
     """
     first, second = known[one], known[other]
     i, longer = point(first, RULE), slice(second.peak, None)
@@ -308,7 +308,8 @@ def alike(one: str, other: str, known: dict[str, Machine]) -> str:
         f"{percent(first.u[i])} % of it, a read takes {first.r[i]:.2f} times the idle latency on "
         f"{one}, and {r:.2f} times on {other} (between two rows, on a straight line). At the "
         f"greatest bandwidth, it takes {ends[0]:.2f} and {ends[1]:.2f} times the idle latency. "
-        f"Whoever predicts the same for both is at least {least} % off on one of them."
+        f"Whoever predicts the same for both from a point at this load is at least {least} % off "
+        "on one of them."
     )
 
 
@@ -490,9 +491,10 @@ def report(known: dict[str, Machine]) -> list[str]:
         "",
         alike("Cascade Lake A", "Cascade Lake B", known),
         "",
-        "So no law that takes the figures of such a pair for the same can meet 15 % from a point "
-        f"at {RULE}. The three figures do not foretell the latency at the greatest bandwidth any "
-        "better than the mean of the other machines does. Errors are in percent of it:",
+        "So a law must tell such machines apart to meet 15 % from a point of medium load. Least "
+        "squares of logarithms, learned from the other eight machines, cannot: by whichever of the "
+        "figures, the latency at the greatest bandwidth is foretold about as badly as by the mean "
+        "of the other machines, or worse. Errors are in percent of it:",
         "",
         *foretold(known),
         "",

@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 TOGETHER = 8192
 #: Seconds of work in a chunk, and the most points of a chunk.
 CHUNK, MOST = 1.0, 1_000_000
-#: Each process or worker has so many chunks at least, if they take a tenth of this time or more:
-#: else some would have nothing to do for long while others carry out the last chunks.
+#: Each process or worker at the beginning has so many chunks at least, if they take a tenth of this
+#: time or more: else some would have nothing to do while others carry out the last chunks.
 FEWEST = 8
 #: Describes a sweep in its folder. Readers of Parquet skip names that begin with an underscore.
 CARD = "_sweep.json"
@@ -63,10 +63,11 @@ def sweep(
     name. The files have a column for each parameter and each result, in the order of the grid. If a
     model gives a DataFrame, its rows are stored as they are, however many they are.
 
-    The work is done in chunks of `chunk` points, by default of about a second, by `jobs` processes,
-    or by the workers of `client`, a `distributed.Client`. Each chunk becomes a file. Files that are
-    there already are kept, so the same call continues a sweep that was stopped. The memory that is
-    needed does not grow with the number of points.
+    The work is done in chunks of `chunk` points, by `jobs` processes, or by the workers of
+    `client`, a `distributed.Client`. By default a chunk takes about a second, or less, so that each
+    process or worker that is there at the beginning has eight. Each chunk becomes a file. Files
+    that are there already are kept, so the same call continues a sweep that was stopped. The memory
+    that is needed does not grow with the number of points.
 
     Raises InputError if the folder holds another sweep, if the model cannot be sent to processes,
     or if the workers may not be used; Gone if their scheduler does not answer any more; ValueError
@@ -89,7 +90,7 @@ def sweep(
     key = _key(model, points)
     folder.mkdir(parents=True, exist_ok=True)
     with _pool(jobs, client) as (submit, places, cluster):
-        chunk = _agreed(folder, key, chunk, lambda: _size(model, points, max(places(), 1)))
+        chunk = _agreed(folder, key, chunk, lambda: _size(model, points, max(places(), 2)))
         ends = [(i, min(len(points), i + chunk)) for i in range(0, len(points), chunk)]
         files = {end: folder / f"part-{i:09}.parquet" for i, end in enumerate(ends)}
         missing = [end for end in ends if not _is_whole(files[end])]

@@ -64,7 +64,7 @@ def answer(found: Any) -> str:
     after = max(times, key=times.__getitem__)
     then = float(found.face.at(best.N)) * (1 + best.gain)
     if after != best.station and then * times[after] >= FULL:
-        brings += f", and not more because {named(found, after)} would limit then"
+        brings += f"; not more, because {named(found, after)} would limit then"
     return ". ".join([*said, f"What to do next: {brings}. Then measure again."])
 
 
@@ -107,7 +107,7 @@ def _verdict(found: Any) -> tuple[str, list[str]]:
     if len(study.measured) < 2:
         against.append(f"only {', '.join(study.measured)} was measured beside {study.used.y}")
     if found.left_out:
-        against.append(f"no model explains {found.left_out} as well")
+        against.append(f"no closed system explains {found.left_out} as well")
     against += cautions if found.rejected or not full else []
     return "likely" if against else "sure", against
 
@@ -172,7 +172,7 @@ def _either(found: Any, full: str) -> str:
     gain = next(g for g in found.gains if g.station == full)
     hidden = next(n for n in found.stations[:2] if n != full)
     alone = found.more({**found.face.values, f"D_{hidden}": 0.0}, full, "twice", gain.N)
-    said = _brings(found, gain)
+    said = _bring(found, gain, _alike(found, gain))
     without = f"{show(round(float(alone), 2), '%')} if {named(found, hidden)} is no limit"
     return f"{said[0].upper()}{said[1:]}, or {without}"
 
@@ -237,35 +237,45 @@ def _alike(found: Any, gain: Any) -> str:
 
 
 def _brings(found: Any, gain: Any) -> str:
-    """What the changes of a station bring, and what response time then is that of the `gain`."""
-    used, changes = found.study.used, _changes(found, gain)
-    where = f"at {used.x} = {show(gain.N)}"
-    if max(g.high for g, _ in changes) < ALIKE:
-        return f"{' or '.join(change for _, change in changes)} would bring nothing {where}"
+    """What the changes of a station bring, the best one last."""
     if is_hidden(found, gain.station):
-        more = f"{_percent(gain, True)} more {used.y}"
-        return f"{_alike(found, gain)} would bring at most {more} {where}"
-    (first, change), *others = sorted(changes, key=lambda each: each[0].gain)
-    said = f"{change} would bring {_percent(first)} more {used.y} {where}"
-    for other, change in others:
-        said += f", and {change} {_percent(other)}"
-    return said + _response(found, gain)
+        return _bring(found, gain, _alike(found, gain))
+    changes = sorted(_changes(found, gain), key=lambda each: each[0].gain)
+    some = [each for each in changes if each[0].high >= ALIKE] or changes[-1:]
+    said = _bring(found, *some[0])
+    for other, change in some[1:]:
+        then = _response(found, other)
+        said += f", and {change} {_percent(other)}{f', with {then}' if then else ''}"
+    return said
+
+
+def _bring(found: Any, gain: Any, change: str) -> str:
+    """What a change brings, and what response time."""
+    used = found.study.used
+    where = f"at {used.x} = {show(gain.N)}"
+    if gain.high < ALIKE:
+        return f"{change} would bring nothing {where}"
+    if is_hidden(found, gain.station):
+        return f"{change} would bring at most {_percent(gain, True)} more {used.y} {where}"
+    then = _response(found, gain)
+    if then:
+        before = np.mean(found.study.measured["R"][used.N == gain.N])
+        now = show(float(f"{before:.2g}"), "s" if used.seconds else "")
+        then = f", with a mean response time of {then} instead of {now}"
+    return f"{change} would bring {_percent(gain)} more {used.y} {where}{then}"
 
 
 def _response(found: Any, gain: Any) -> str:
-    """The mean response time after a change, beside that at the last load; "" if it is not known,
-    or stays about the same.
+    """The mean response time after a change at the last load; "" if it is not known, or stays about
+    the same.
     """
     used, R = found.study.used, found.study.measured.get("R")
-    unit = "s" if used.seconds else ""
     if R is None or gain.N != used.N.max() or not np.isfinite(gain.R).all():
         return ""
-    now = float(np.mean(R[used.N == gain.N]))
-    if gain.R[1] > (1 - FALLS) * now:
+    if gain.R[1] > (1 - FALLS) * np.mean(R[used.N == gain.N]):
         return ""
-    *ends, before = (float(f"{time:.2g}") for time in (*gain.R, now))
-    then = show(ends if ends[0] < ends[1] else ends[1], unit)
-    return f", with a mean response time of {then} instead of {show(before, unit)}"
+    low, high = (float(f"{end:.2g}") for end in gain.R)
+    return show([low, high] if low < high else high, "s" if used.seconds else "")
 
 
 def _percent(gain: Any, most: bool = False) -> str:

@@ -23,6 +23,7 @@ from nummodel.fits._targets import of
 from nummodel.models import systems
 from nummodel.models._stations import System
 from nummodel.models.operational import interactive_response
+from nummodel.nomenclature import show
 from nummodel.records import columns
 
 if TYPE_CHECKING:
@@ -73,7 +74,8 @@ def read(path: str | Path, x: str = "", y: str = "", known: str = "", level: flo
         return system
     missed = _no_model.alone(system)
     if missed.name[:2] == "U_" and not system.study.shared and not system.unused:
-        why = f"the best system with it misses only {missed.name}, {missed.much}"
+        used = f"{show(_words.in_use(system, missed.name[2:]), '%')} at the last load"
+        why = f"it was {used}, but the best system with it misses only it, {missed.much}"
         with suppress(InputError):  # without it, too little may be known
             others = _read(path, x, y, known, level, (missed.name, why))
             shown = f"U_{others.stations[0]}" in others.study.measured
@@ -85,7 +87,9 @@ def read(path: str | Path, x: str = "", y: str = "", known: str = "", level: flo
 def _read(path, x: str, y: str, known: str, level: float, without: tuple[str, str] = ("", "")):
     """The same `without` one column, and why."""
     points = columns.read(path, x or None, y or None, complete=True)
+    its = without[0].replace("U_", "c_", 1)
     given = [text for text in known.split(",") if text.strip()]
+    given = [text for text in given if text.partition("=")[0].strip() != its]
     told = {*points.others, *(text.partition("=")[0].strip() for text in given)}
     used = [n for n, U in points.others.items() if n[:2] == "U_" and np.any(U > 0)]
     devices = [n[2:] for n in used if n not in ("U_cpu", without[0])]
@@ -245,7 +249,7 @@ class Limits:
         once = self.more(self.face.values, name, change, N)
         now, then = self.changed(self.draws, name, change, N)
         low, high = self._ends(then / now - 1)
-        R = self._ends(np.maximum(interactive_response(N=N, X=then, Z=self.draws["Z"]), 0.0))
+        R = self._ends(interactive_response.unchecked(N=N, X=then, Z=self.draws["Z"]))
         if self.rejected:
             off, R = farthest(self.face), [np.nan, np.nan]
             low, high = max((1 - off) * (1 + low) - 1, min(low, 0.0)), (1 + off) * (1 + high) - 1

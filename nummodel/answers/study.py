@@ -256,8 +256,8 @@ def fit_table(
     but predicted. `at` are loads at which to forecast, as in "200,400". `known` has the think time,
     in the unit of time of the throughput, and numbers of servers, as in "Z=1,c_cpu=4". `target` is
     a throughput or a mean response time to be met, as in "X=1000" or "R=0.5". `without` is a
-    column that is not used, and why. Raises InputError for a file, a column or an option that
-    cannot be used.
+    utilisation that is not used, nor the servers of its station, and why. Raises InputError for a
+    file, a column or an option that cannot be used.
     """
     if not 0 < level < 1:
         raise InputError(f"--level {level}: expected a number between 0 and 1")
@@ -265,7 +265,8 @@ def fit_table(
     points = columns.read(path, x, y, weights, complete=law == laws.CLOSED)
     name, why = without
     if name:
-        others = {n: v for n, v in points.others.items() if n != name}
+        its = (name, name.replace("U_", "c_", 1))
+        others = {n: v for n, v in points.others.items() if n not in its}
         warnings = (*points.warnings, f"{name} is not used: {why}")
         points = points._replace(others=others, warnings=warnings)
     wanted = options.target(target, points.y, points.of_file)

@@ -126,7 +126,7 @@ def read(
 def _cells(path: Path) -> tuple[Cells, list[str], bool]:
     """The cells of a table, by line or by the name of the run. Of what tools print, those that a
     fit can use, each device as one server. Then what of a folder is left out, and whether times are
-    in seconds, as those of tools are.
+    in seconds, as those of most tools are.
     """
     if path.is_dir():
         reader, reading = "folder", folder.read(path)
@@ -151,7 +151,7 @@ def _cells(path: Path) -> tuple[Cells, list[str], bool]:
         servers = {f"c_{_others.quantity(n)[0][2:]}": 1 for n in used}
         found = found[[n for n in found if n in (*TAKEN, *used)]].assign(**servers)
     cells = Cells({n: dict(zip(lines, map(str, found[n]), strict=True)) for n in found})
-    return cells, notes, reader != "excel"
+    return cells, notes, "R" in reading.columns and reading.columns["R"].unit == "s"
 
 
 def _is_output(path: Path) -> bool:

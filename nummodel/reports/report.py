@@ -100,7 +100,7 @@ def make(
                     prepare(warm, execute)
                     if stopped.is_set():
                         raise KeyboardInterrupt
-                    with ThreadPoolExecutor(2 * jobs) as pool:
+                    with ThreadPoolExecutor(2 * jobs if execute else jobs) as pool:
 
                         def submit(run: Run, _: int) -> Future:
                             return pool.submit(work, run)
@@ -108,7 +108,8 @@ def make(
                         _all(submit, lambda: jobs, lambda _, done: done.result(), progress, stopped)
         finally:
             outcomes = {run: _settled(outcome, place, names) for run, outcome in outcomes.items()}
-            others += earlier(place, names)  # of a command that has ended meanwhile
+            if unfinished:  # another command may have ended meanwhile
+                others = earlier(place, {run.name for run in runs})
             summarise([*outcomes.values(), *others], place)
     return list(outcomes.values())
 

@@ -174,10 +174,13 @@ def test_the_answer_names_the_limit_how_sure_what_to_do_and_what_it_brings(syste
         ends = re.search(rf"{words} (\S+)(?: to (\S+))? %", gain).groups()
         low, high = float(ends[0]), float(ends[1] or ends[0])
         assert low - 1 <= 100 * (then / before - 1) <= high + 1
-    R, now = re.search(r"a mean response time of (\S+) instead of (\S+),", gain).groups()
-    assert float(R) == pytest.approx(80 / then - Z, rel=0.02)
-    assert float(now) == pytest.approx(80 / before - Z, rel=0.02)
-    assert "not more because the disk would limit then" in gain
+    more, now, less = re.search(
+        r"time of (\S+) instead of (\S+), and .* with (\S+);", gain
+    ).groups()
+    twice = networks.solve(stations(c=2 * C), 80, Z).X
+    for said, X in ((more, twice), (now, before), (less, then)):
+        assert float(said) == pytest.approx(80 / X - Z, rel=0.02)
+    assert "not more, because the disk would limit then" in gain
     assert after == "Then measure again"
 
 
@@ -407,16 +410,17 @@ def saturating(X):
     return 1 - np.exp(-X / 20)
 
 
-def test_one_utilisation_that_alone_rejects_the_system_is_left_out(tmp_path):
+@pytest.mark.parametrize(("servers", "known"), [({}, ""), ({"c_disk": 1}, ""), ({}, "c_disk=1")])
+def test_one_utilisation_that_alone_rejects_the_system_is_left_out(tmp_path, servers, known):
     """The other columns name the limit, and predict what the changed network does."""
     before, after = (networks.solve(stations(c=c)[:2], N, Z).X for c in (C, 2 * C))
     columns = {"X": before, "R": N / before - Z, "U_cpu": before * D_CPU / C}
     noise = np.random.default_rng(1).standard_normal((3, len(N)))
     columns = {n: v * np.exp(0.003 * e) for (n, v), e in zip(columns.items(), noise, strict=True)}
     columns |= {"U_cpu": np.minimum(columns["U_cpu"], 1), "U_disk": saturating(before)}
-    found = limits.read(written(tmp_path / "a.csv", **columns))
+    found = limits.read(written(tmp_path / "a.csv", **columns | servers), known=known)
     assert found.left_out == "U_disk" and {*found.study.measured} == {"R", "U_cpu"}
-    assert found.stations[0] == "cpu"
+    assert found.stations == ["cpu", "lock"]
     low, high = found.full_at("cpu")[1]
     assert low <= C / D_CPU <= high
     gain = next(g for g in found.gains if (g.station, g.N) == ("cpu", N[-1]))
@@ -425,8 +429,10 @@ def test_one_utilisation_that_alone_rejects_the_system_is_left_out(tmp_path):
     first, how, then = found.answer().removesuffix(".").split(". ")
     assert first.startswith("The limit of this system is probably the processor capacity, which ")
     assert how.startswith("That is likely, not sure: ")
-    assert how.endswith("no model explains U_disk as well")
-    assert "U_disk is not used: the best system with it misses only U_disk, by up to " in then
+    used = f"{100 * saturating(before)[-1]:.3g}"
+    assert how.endswith("no closed system explains U_disk as well")
+    said = f"U_disk is not used: it was {used} % at the last load, but the best system with it "
+    assert f"{said}misses only it, by up to " in then
 
 
 @pytest.mark.parametrize("spoilt", ["two columns", "X", "the limit"])
@@ -655,7 +661,7 @@ def test_no_limit_is_named_that_is_far_away(tmp_path):
     columns = {"N": loads, "X": X, "R": loads / X - 1, "U_cpu": X * 0.1, "U_disk": X * 0.06}
     pd.DataFrame(columns | {"c_cpu": 1}).to_csv(tmp_path / "a.csv", index=False)
     said = limits.read(tmp_path / "a.csv").answer()
-    assert "half the processor time" in said and "not more because" not in said
+    assert "half the processor time" in said and "not more, because" not in said
 
 
 def test_a_column_in_another_unit_is_set_aside_alone(tmp_path):
