@@ -54,7 +54,7 @@ def answer(found: Any) -> str:
         others = [gain for gain in found.gains[::2] if gain.station != first]
         other = _brings(found, max(others, key=lambda gain: gain.high))
         if is_pool(found):
-            other += ", if U_cpu is right"
+            other += ", if it is a pool"
         said.append(f"What to do next: find out what requests wait for; {brings}")
         return ". ".join([*said, f"{other[0].upper()}{other[1:]}."])
     if how == "open":
@@ -281,7 +281,9 @@ def _response(found: Any, gain: Any) -> str:
 def _percent(gain: Any, most: bool = False) -> str:
     """The interval of a gain, or its end, in whole percent where that is two digits or more."""
     ends = [round(end, 2 if abs(end) >= 0.1 else 3) for end in (gain.low, gain.high)]
-    return show(ends if ends[0] < ends[1] and not most else ends[1], "%")
+    if most or ends[0] == ends[1]:
+        return f"{'' if most else 'about '}{show(ends[1], '%')}"
+    return show(ends, "%")
 
 
 def _nothing(found: Any, best: Any) -> str:

@@ -171,7 +171,7 @@ def test_the_answer_names_the_limit_how_sure_what_to_do_and_what_it_brings(syste
     changes |= {"half the processor time of a transaction": {"cpu": D_CPU / 2}}
     for words, change in changes.items():
         before, then = (networks.solve(s, 80, Z).X for s in (stations(), stations(**change)))
-        ends = re.search(rf"{words} (\S+)(?: to (\S+))? %", gain).groups()
+        ends = re.search(rf"{words} (?:about )?(\S+)(?: to (\S+))? %", gain).groups()
         low, high = float(ends[0]), float(ends[1] or ends[0])
         assert low - 1 <= 100 * (then / before - 1) <= high + 1
     more, now, less = re.search(
