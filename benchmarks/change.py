@@ -49,8 +49,9 @@ and measured 83.6 to 85.8 %, and predicted 62.5 to 82.7 % and measured 77.6 to 7
 The fourth run predicted 90.4 to 92.6 % for the second processor and measured 85.7 to 88 %, which
 missed: no test had rejected the model, so the range had errors of measurement only. What two
 processors of one machine may cost each other was not measured. It predicted 61.8 to 83.7 % for
-the second lock and measured 74.9 to 77.3 %, which agreed. Since then the answer says that more
-processors help as predicted if they do not slow each other down; the range is computed as before.
+the second lock and measured 74.9 to 77.3 %, which agreed. Since then the answer has a condition:
+more processors bring what is predicted only if they do not slow each other down. The range is
+computed as before.
 """
 LOADS, SECONDS, PAIRS = (1, 2, 4, 8, 12, 16), 5, 8
 #: For each change: the station, and processors, locks, ms of computing and ms of a write, before

@@ -138,7 +138,7 @@ def _what(found: Any, how: str) -> str:
     next_one = f"{named(found, second)} allows {allows(found, second, short=True)}"
     if is_hidden(found, first):
         perhaps = HIDDEN["computes" if found.system.computes else first]
-        if f"c_{first}" in found.face.free and first == "lock":
+        if first == "lock" and is_pool(found):
             places = show(float(f"{found.servers(first):.2g}"))
             perhaps = f"a pool that serves about {places} requests at a time"
         what = f"Something that was not measured {probably}limits this system, perhaps {perhaps}: "
@@ -223,7 +223,7 @@ def _changes(found: Any, gain: Any) -> list[tuple[Any, str]]:
     both = [g for g in found.gains if (g.station, g.N) == (gain.station, gain.N)]
     more, less = words(found, gain.station)
     several = gain.station == "cpu" or found.servers(gain.station) > 1
-    if several and not is_hidden(found, gain.station) and gain.high >= ALIKE:
+    if several and not is_hidden(found, gain.station) and both[0].high >= ALIKE:
         more += ", if they do not slow each other down,"
     if abs(both[0].gain - both[1].gain) < ALIKE:
         return [(gain, f"{more} or {less}")]

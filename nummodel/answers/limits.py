@@ -84,15 +84,23 @@ def read(path: str | Path, x: str = "", y: str = "", known: str = "", level: flo
     return system
 
 
-def _read(path, x: str, y: str, known: str, level: float, without: tuple[str, str] = ("", "")):
-    """The same `without` one column, and why."""
+def _read(
+    path: str | Path,
+    x: str,
+    y: str,
+    known: str,
+    level: float,
+    without: tuple[str, str] | None = None,
+) -> "Limits":
+    """As `read`, `without` one utilisation, which is left out for a reason, or with all of them."""
+    left_out = without[0] if without else ""
     points = columns.read(path, x or None, y or None, complete=True)
-    its = without[0].replace("U_", "c_", 1)
+    its = left_out.replace("U_", "c_", 1)
     given = [text for text in known.split(",") if text.strip()]
     given = [text for text in given if text.partition("=")[0].strip() != its]
     told = {*points.others, *(text.partition("=")[0].strip() for text in given)}
     used = [n for n, U in points.others.items() if n[:2] == "U_" and np.any(U > 0)]
-    devices = [n[2:] for n in used if n not in ("U_cpu", without[0])]
+    devices = [n[2:] for n in used if n not in ("U_cpu", left_out)]
     single = [f"c_{n}=1" for n in devices if f"c_{n}" not in told]
 
     def found(known: list[str]) -> Limits:
@@ -100,7 +108,7 @@ def _read(path, x: str, y: str, known: str, level: float, without: tuple[str, st
         study = fit_table(
             path, x or None, y or None, "closed", level=level, known=servers, without=without
         )
-        return Limits(study, without[0])
+        return Limits(study, left_out)
 
     system = found([*given, *single])
     doubted = system.study.measured and (system.rejected or "c_lock" in system.face.free)

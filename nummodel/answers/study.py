@@ -248,7 +248,7 @@ def fit_table(
     at: str | Iterable[float] = (),
     known: str | None = None,
     target: str | None = None,
-    without: tuple[str, str] = ("", ""),
+    without: tuple[str, str] | None = None,
 ) -> Study:
     """Read a table, and fit one law or all.
 
@@ -263,8 +263,8 @@ def fit_table(
         raise InputError(f"--level {level}: expected a number between 0 and 1")
     loads = options.loads(at)
     points = columns.read(path, x, y, weights, complete=law == laws.CLOSED)
-    name, why = without
-    if name:
+    if without:
+        name, why = without
         its = (name, name.replace("U_", "c_", 1))
         others = {n: v for n, v in points.others.items() if n not in its}
         warnings = (*points.warnings, f"{name} is not used: {why}")
