@@ -123,8 +123,8 @@ def main(scale: int, seconds: int, repeat: int, output: str) -> None:
         f"The forecast continues the points up to {USED}, whatever the law; its interval was "
         "calibrated on other systems. "
         + (
-            f"The law that was chosen, {chosen}, has seen no other points either; its interval is "
-            "that of a new measurement, if the law holds."
+            f"The chosen law, {chosen}, was fitted to the same points only; its interval is for a "
+            "new measurement, and assumes that the law holds."
             if law
             else f"No law was chosen: {result['why']}."
         ),
