@@ -272,6 +272,7 @@ def fit_table(
     wanted = options.target(target, points.y, points.of_file)
     stations = [n[2:] for n in points.others if n.startswith("U_") and n != "U_lock"]
     given = options.given(known, stations)
+    points = points._replace(warnings=(*points.warnings, *_not_measured(given, stations)))
     is_new = options.held_out(holdout, points.N, points.x)
     used, new = points.where(~is_new), points.where(is_new)
     if len(used.N) < 2:
@@ -291,3 +292,16 @@ def fit_table(
     return Study(
         used, new, fits, refused, level, loads, measured, known_, notes, kind, wanted, shared
     )
+
+
+def _not_measured(given: dict[str, float], stations: list[str]) -> list[str]:
+    """Of each station whose servers are `given`, that no utilisation of it is there, but for the
+    processors and the lock, which a fit always has.
+    """
+    usual = [*stations, "cpu", "lock"]
+    names = [name[2:] for name in given if name != "Z" and name[2:] not in usual]
+    return [
+        f"--known c_{name}: no column U_{name} is used, so {name} is one more station that was not "
+        f"measured; the stations here are {' and '.join(dict.fromkeys(usual))}"
+        for name in names
+    ]

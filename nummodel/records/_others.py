@@ -7,7 +7,7 @@ import numpy as np
 
 from nummodel.arguments import FULLEST
 from nummodel.errors import InputError
-from nummodel.records._names import MEANS, PARTIAL, PERCENTILE, USED, kind, words
+from nummodel.records._names import MEANS, PARTIAL, PERCENTILE, ROLES, USED, kind, words
 from nummodel.records.readers import table
 from nummodel.records.readers.table import Cells
 
@@ -82,6 +82,8 @@ def read(
         if not meant:
             measured = kind(name) in ("time", "resource") or not USED.isdisjoint(words(name))
             measured |= {"cpu", "load"} <= {*words(name)} or "idle" in words(name)
+            *rest, unit = words(name) or [""]  # as dsk_pct: no word says that it is something else
+            measured |= unit in SHARES and ROLES.keys().isdisjoint(rest)
             if measured and {"per", "ratio"}.isdisjoint(words(name)):
                 unknown.setdefault(_hint(name), []).append(name)
             continue

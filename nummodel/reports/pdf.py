@@ -33,7 +33,8 @@ def browser() -> str:
     """The browser that prints. Raises InputError if there is none."""
     found = next(filter(None, map(which, (*BROWSERS, *PLACES))), None)
     if not found:
-        raise InputError("--pdf: no browser found, expected Chromium, Chrome or Edge on the PATH")
+        expected = "expected Chromium, Chrome or Edge on the PATH (Debian: apt install chromium)"
+        raise InputError(f"--pdf: no browser found, {expected}")
     return found
 
 

@@ -708,6 +708,13 @@ def test_columns_that_no_fit_takes_are_named(tmp_path):
     assert "not used: latency; call a mean response time R_ms or R_s" in others
 
 
+def test_servers_of_a_station_that_no_column_has_are_told(tmp_path):
+    """A mistyped name would be one more station without a word."""
+    warnings = limits.read(written(tmp_path / "a.csv"), known="c_dsk=1").study.used.warnings
+    assert any(text.startswith("--known c_dsk: no column U_dsk is used, so ") for text in warnings)
+    assert not limits.read(written(tmp_path / "a.csv"), known="c_disk=1").study.used.warnings
+
+
 @pytest.mark.parametrize(
     "spoil", [lambda U: np.round(U, 2), lambda U: U + 0.003 * (1 - U), lambda U: U + 0.01 * (1 - U)]
 )

@@ -303,7 +303,7 @@ def test_without_a_browser_nothing_is_executed(tmp_path, a_browser):
     path = written(tmp_path, "one", "1")
     code, out, err = finish(start(path, "--output", "out", "--pdf", cwd=tmp_path))
     assert (code, out) == (2, "") and not (tmp_path / "out").exists()
-    expected = "expected Chromium, Chrome or Edge on the PATH"
+    expected = "expected Chromium, Chrome or Edge on the PATH (Debian: apt install chromium)"
     assert err == f"nummodel: --pdf: no browser found, {expected}\n"
     with pytest.raises(InputError, match="no browser found"):
         pdf.browser()
