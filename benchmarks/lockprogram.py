@@ -178,10 +178,9 @@ NOTES = """
 - The second run had 4 hits of 16: a line took 164 ns then, and 35 to 43 ns before and after.
   Later runs, whose figures of the line were spread over the runs with one thread, had 14, 15, 13,
   9, 4, 11 and 12 hits. The reason is the virtual machine of these runs: a line takes either 38 or
-  some 160 ns, for a second or two at a time, as if its two processors were sometimes on one chip and
-  sometimes on two. So all figures are now measured right before each run with two threads. The
-  model is still the same. Four runs in this way had 14, 15, 14 and 15 hits; the table is that of
-  the first.
+  some 160 ns, for a second or two at a time, as if its two processors were sometimes on one chip
+  and sometimes on two. So all figures are now measured right before each run with two threads. The
+  model is still the same. The first four runs in this way had 14, 15, 14 and 15 hits.
 """
 
 if __name__ == "__main__":
