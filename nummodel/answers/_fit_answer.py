@@ -5,6 +5,7 @@
 
 from typing import Any
 
+from nummodel.answers.full import FULL
 from nummodel.fits import advice, laws
 from nummodel.fits import answer as law_answer
 from nummodel.fits._closed import Face
@@ -35,6 +36,8 @@ def answer(study: Any) -> str:
             found.append(f"What limits it is {what}: {study.limit['why']}.")
         elif study.measured and isinstance(study.fit, Face):
             found.append(_open_limit(study, study.fit))
+        else:
+            found += _nearly_full(study)
         starts = ["Of the fitted law:", *["Also,"] * len(study.cautions)]
         against = [f"{a} {b}." for a, b in zip(starts, study.cautions, strict=False)]
         if not _refuted(study):
@@ -46,7 +49,7 @@ def answer(study: Any) -> str:
     highest = f"The highest {y} measured is {show(X.max())}, at {x} = {show(N[X.argmax()])}"
     unused = [text for text in study.used.warnings if "--law closed uses it" in text]
     refused = [f"{said[:1].upper()}{said[1:]}." for said in [*study.cautions, *unused]]
-    return "\n".join([" ".join([f"{why}. {highest}.", *refused]), *ahead])
+    return "\n".join([" ".join([f"{why}. {highest}.", *_nearly_full(study), *refused]), *ahead])
 
 
 def _open_limit(study: Any, fit: Face) -> str:
@@ -64,6 +67,29 @@ def _open_limit(study: Any, fit: Face) -> str:
     U = {n: float(study.measured[f"U_{n}"][last]) for n, _ in both if f"U_{n}" in study.measured}
     used = [f"; {n} was {show(u, '%')} in use at the last load" for n, u in U.items()]
     return f"What limits it is open: by the fit, {' and '.join(said)}{''.join(used)}."
+
+
+def _nearly_full(study: Any) -> list[str]:
+    """What the station allows that was used most at the last load, if it was nearly full there, and
+    no caution says so. It needs no model of the system.
+    """
+    at_last, x, y = study.used.N == study.used.N.max(), study.used.x, study.used.y
+    U = {n[2:]: share[at_last].mean() for n, share in study.measured.items() if n[:2] == "U_"}
+    name = max(U, key=lambda n: U[n], default="")
+    if not U or not U[name] >= FULL or any(f"U_{name} is" in said for said in study.cautions):
+        return []
+    most = show(float(f"{study.used.X[at_last].mean() / U[name]:.4g}"))
+    said = [
+        f"{name} was {show(U[name], '%')} in use at the last load, {x} = "
+        f"{show(study.used.N.max())}: as long as each transaction needs as much of it, {y} cannot "
+        f"exceed {most}."
+    ]
+    if name not in ("cpu", "lock"):
+        said.append(
+            f"But if {name} serves several requests at once, it may be in use all the time and not "
+            "be full."
+        )
+    return said
 
 
 def _refuted(study: Any) -> bool:
