@@ -68,10 +68,11 @@ def curve(points: Points, loads: np.ndarray, log: bool, closed: bool = False) ->
     X = result.at(loads, **columns)
     slopes = result.law.gradient(result.inner)(N=loads, **result.values | columns)
     slopes = slopes / X[:, None] if log else slopes
-    covariance = slopes @ (result.covariance / result.variance) @ slopes.T
+    moved = slopes @ result.root
     test = lack_of_fit(result)
     misses = test is not None and test.p < compare.SIGNIFICANT
-    return Side(np.log(X) if log else X, covariance, points.X, result.rss, result.dof, misses)
+    heights = np.log(X) if log else X
+    return Side(heights, moved @ moved.T, points.X, result.rss, result.dof, misses)
 
 
 def curves(tables: list[Points], loads: np.ndarray, log: bool) -> tuple[list[Side], str]:

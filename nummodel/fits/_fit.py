@@ -319,14 +319,23 @@ class Fit(Solved):
         return not (scale > 0).all() or np.linalg.matrix_rank(self._slopes / scale) < len(scale)
 
     @cached_property
-    def covariance(self) -> np.ndarray:
-        """Of the `inner` estimates; infinite where the points leave a combination of them open."""
+    def root(self) -> np.ndarray:
+        """A matrix whose product with its transpose is the `covariance` in units of the `variance`.
+        Slopes times this matrix keep digits that the covariance has lost where two estimates nearly
+        trade off.
+        """
         if self._flat:
             return np.full((len(self.inner),) * 2, np.inf)
         scale = np.abs(self._slopes).max(axis=0)  # so that no square is taken of what is large
         R = np.linalg.qr(self._slopes / scale, mode="r")
-        half = np.linalg.inv(R) / scale[:, None]
-        return self.variance * half @ half.T
+        return np.linalg.inv(R) / scale[:, None]
+
+    @cached_property
+    def covariance(self) -> np.ndarray:
+        """Of the `inner` estimates; infinite where the points leave a combination of them open."""
+        if self._flat:
+            return self.root
+        return self.variance * self.root @ self.root.T
 
 
 def _restricted(fit: Fit) -> float:

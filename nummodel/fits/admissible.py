@@ -128,10 +128,12 @@ def narrowed(
     ranges: Ranges,
     condition: Callable[[Columns], Any],
     seed: int = 2026,
+    width: Any = None,
 ) -> Any:
     """Width that the interval of `quantity` would have, on average, after measuring `measured` to
     within +-`half`, over its width now: 1 where that measurement says nothing about the quantity.
-    A quantity with several columns gives an array.
+    A quantity with several columns gives an array. Its `width` now is searched for, if it is not
+    given.
 
     `TRUTHS` members, evenly from the lowest value of `measured` to the highest, are taken for the
     truth one after another, and each time `reach` searches what remains of the set.
@@ -149,10 +151,11 @@ def narrowed(
     values = allowed.values("measured", measured, points)
     if values.ndim > 1:
         raise ValueError(f"measured gives {values.shape[1]} columns, expected one")
-    widths = [np.subtract(*allowed.reach(quantity, points, seed)[::-1])]
-    if not np.all(widths[0] > 0):
+    if width is None:
+        width = np.subtract(*allowed.reach(quantity, points, seed)[::-1])
+    if not np.all(np.asarray(width) > 0):
         raise ValueError("quantity is the same for all members, expected one that varies")
-    levels = (np.arange(TRUTHS) + 0.5) / TRUTHS
+    widths, levels = [], (np.arange(TRUTHS) + 0.5) / TRUTHS
     for truth in np.quantile(values, levels, method="closest_observation"):
 
         def agrees(x, truth=truth):
@@ -160,7 +163,7 @@ def narrowed(
 
         near = points[np.abs(values - truth) <= half]
         widths.append(np.subtract(*_Set(ranges, agrees).reach(quantity, near, seed)[::-1]))
-    share = np.mean(widths[1:], axis=0) / widths[0]
+    share = np.mean(widths, axis=0) / width
     return share if np.ndim(share) else float(share)
 
 
@@ -219,24 +222,24 @@ class _Set:
         """`reach` from points that are members."""
 
         def ends_of(values):
-            """Columns whose highest values are the ends: the negative of each, then each."""
-            columns = values.reshape(len(values), -1)
-            return np.hstack([-columns, columns])
+            """Rows whose highest values are the ends: the negative of each column, then each."""
+            rows = values.reshape(len(values), -1).T
+            return np.vstack([-rows, rows])
 
         rng = np.random.default_rng(seed)
         values = self.values("quantity", quantity, best)
         several, ends = values.ndim > 1, ends_of(values)
         for step in np.geomspace(0.3, 1e-4, STEPS):
             kept = min(KEPT, len(best))
-            top = np.argpartition(-ends, kept - 1, axis=0)[:kept].T  # a row for each end
+            top = np.argpartition(ends, -kept)[:, -kept:]
             start = np.repeat(top, max(1, TRIED // top.size), axis=1)
             moved = best[start] + _moves(rng, best, top, start, step * (self.high - self.low))
             moved = np.clip(moved, self.low, self.high).reshape(-1, len(self.low))
             moved = moved[self.met(moved)]
             again = np.unique(top)
             best = np.vstack([best[again], moved])
-            ends = np.vstack([ends[again], ends_of(self.values("quantity", quantity, moved))])
-        least, most = np.split(ends.max(axis=0), 2)
+            ends = np.hstack([ends[:, again], ends_of(self.values("quantity", quantity, moved))])
+        least, most = np.split(ends.max(axis=1), 2)
         return (-least, most) if several else (float(-least[0]), float(most[0]))
 
 

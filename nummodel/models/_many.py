@@ -7,8 +7,6 @@ the rest of the sum is a geometric series. All G(n) are held in units of r(1) r(
 1/r(n) is the bound of X(n), so that none of them is too large for a float.
 """
 
-import math
-
 import numpy as np
 
 #: Populations that are solved first, and how near to its bound a throughput is taken to stay there.
@@ -23,10 +21,11 @@ def throughputs(D: np.ndarray, speeds: list[np.ndarray], Z: np.ndarray) -> np.nd
     many customers as the row says, in units of its speed with one. NaN where floats do not do.
     """
     times = [d / speed for d, speed in zip(D, speeds, strict=True)]
-    before = np.max([_before(time) for time in times], axis=0)
-    X, kind = np.empty(times[0].shape), np.ceil(np.log2(1 + before) / 2)
+    before = np.array([_before(time) for time in times])
+    X, kind = np.empty(times[0].shape), np.ceil(np.log2(1 + before.max(axis=0)) / 2)
     for alike in (kind == k for k in np.unique(kind)):  # as few speeds take less time than many
-        X[:, alike] = _alike([time[:, alike] for time in times], Z[alike], before[alike].max())
+        most = before[:, alike].max(axis=1).tolist()
+        X[:, alike] = _alike([time[:, alike] for time in times], Z[alike], most)
     return np.where(np.isfinite(X) & (X > 0), X, np.nan)
 
 
@@ -36,32 +35,35 @@ def _before(times: np.ndarray) -> np.ndarray:
     return np.max(other * np.arange(1, len(times))[:, None], axis=0, initial=0)
 
 
-def _alike(times: list[np.ndarray], Z: np.ndarray, before: int) -> np.ndarray:
-    """As `throughputs`, of systems with a similar number of servers."""
+def _alike(times: list[np.ndarray], Z: np.ndarray, before: list[int]) -> np.ndarray:
+    """As `throughputs`, of systems with a similar number of servers: what `_before` says of each
+    station, at most.
+    """
     most = len(times[0])
     longest = np.max([time.min(axis=0) for time in times], axis=0)
     full = (Z + sum(time[0] for time in times)) / longest  # customers who would fill a station
     n = int(min(max(FIRST, 1.5 * full[np.isfinite(full)].max(initial=0.0)), most))
-    X = _up_to(n, times, Z, longest)
-    while n < most and (n <= before or not (X[-1] * longest > 1 - FULL).all()):
+    X = _up_to(n, times, Z, longest, before)
+    while n < most and (n <= max(before) or not (X[-1] * longest > 1 - FULL).all()):
         n *= 4
-        X = _up_to(n, times, Z, longest)
+        X = _up_to(n, times, Z, longest, before)
     return X[np.minimum(np.arange(most), len(X) - 1)]
 
 
-def _up_to(most: int, times: list[np.ndarray], Z: np.ndarray, longest: np.ndarray) -> np.ndarray:
+def _up_to(most: int, times: list, Z: np.ndarray, longest: np.ndarray, before: list) -> np.ndarray:
     """As `throughputs`, for at most so many customers."""
     n = np.arange(1.0, min(most, len(times[0])) + 1)[:, None]
     r = np.maximum((Z + sum(time[0] for time in times)) / n, longest)
     G = np.cumprod(np.vstack([np.ones_like(Z)[None], Z / n / r]), axis=0)
-    for time in times:
-        G = _joined(G, time[: len(n)], r)
+    for time, same in zip(times, before, strict=True):
+        G = _joined(G, time[: len(n)], r, min(same, len(n) - 1))
     return G[:-1] / G[1:] / r
 
 
-def _joined(g: np.ndarray, times: np.ndarray, r: np.ndarray) -> np.ndarray:
-    """G with one more station, whose customers leave every `times[k - 1]` if k are there."""
-    same = int(_before(times).max())
+def _joined(g: np.ndarray, times: np.ndarray, r: np.ndarray, same: int) -> np.ndarray:
+    """G with one more station, whose customers leave every `times[k - 1]` if k are there, and every
+    `times[-1]` if more than `same` are.
+    """
     G, f = g.copy(), np.ones_like(g)  # f[n]: f(k) over r(n) r(n - 1) ... of k factors
     for k in range(1, same + 1):
         f[k:] *= times[k - 1] / r[: len(r) - k + 1]
@@ -74,24 +76,22 @@ def _joined(g: np.ndarray, times: np.ndarray, r: np.ndarray) -> np.ndarray:
 def _series(ratio: np.ndarray, begun: np.ndarray) -> np.ndarray:
     """y with y[i] = ratio[i] (y[i - 1] + begun[i]), from y[-1] = 0 on.
 
-    Blocks of rows are summed side by side, and then joined, as Python takes longer for a step than
-    NumPy for a row.
+    The columns are solved as one system of equations, in which the first y of a column does not
+    depend on the last y of the column before.
     """
+    from scipy.linalg.lapack import dtbtrs
+
     count, systems = ratio.shape
-    size = math.isqrt(count) + 1
-    blocks = math.ceil(count / size)
-    shape = (blocks, size, systems)
-    full = np.zeros((2, blocks * size, systems))
-    full[:, :count] = ratio, begun
-    full = full.reshape(2, *shape)
-    y, sums = np.empty(shape), np.zeros((blocks, systems))
-    for i in range(size):
-        sums = full[0][:, i] * (sums + full[1][:, i])
-        y[:, i] = sums
-    grown = np.cumprod(full[0], axis=1)
-    for i in range(1, blocks):
-        y[i] += grown[i] * y[i - 1, -1]
-    return y.reshape(-1, systems)[:count]
+    matrix = np.empty((systems, count, 2))  # the diagonal, and what is below it
+    matrix[:, :, 0] = 1.0
+    matrix[:, :-1, 1] = -ratio[1:].T
+    matrix[:, -1, 1] = 0.0
+    right = (ratio * begun).T.reshape(-1, 1)
+    y, _ = dtbtrs(matrix.reshape(-1, 2).T, right, uplo="L", diag="U", overwrite_b=True)
+    if systems > 1 and not np.isfinite(y).all():  # 0 times such a number is not 0
+        columns = (np.s_[:, j : j + 1] for j in range(systems))
+        return np.hstack([_series(ratio[column], begun[column]) for column in columns])
+    return y.reshape(systems, count).T
 
 
 def per_second(X: np.ndarray, D: np.ndarray) -> np.ndarray:

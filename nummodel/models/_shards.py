@@ -44,7 +44,8 @@ def sharded_grant(grant: Grant, m, N: int) -> Grant:
         raise ArithmeticError(f"N is {N} and m up to {m.max()}: beyond what floats can hold")
     # Each of the m is chosen with 1/m: as demands, all of the terms times m^-n.
     times = G[1:] / G[:-1] / x / m
-    return lambda n: times[count("n", n, most=N) - 1]
+    # A whole number need not be checked each time that `solve` asks.
+    return lambda n: times[(n if type(n) is int and 0 < n <= N else count("n", n, most=N)) - 1]
 
 
 @np.errstate(all="ignore")

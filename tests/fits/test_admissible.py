@@ -139,6 +139,8 @@ def test_width_left_of_a_disc(h):
     beyond = np.maximum(np.abs(np.quantile(members["x"], levels)) - h, 0)
     chords = np.sqrt(1 - beyond**2).mean()
     assert admissible.narrowed(x, h, y, members, ROUND, disc) == pytest.approx(chords, abs=0.005)
+    given = admissible.narrowed(x, h, y, members, ROUND, disc, width=4.0)
+    assert given == pytest.approx(chords / 2, abs=0.005)
 
 
 def test_a_thin_set_that_a_measurement_makes_thinner():

@@ -253,6 +253,21 @@ def test_many_systems_at_once_are_those_of_their_networks(most):
         assert found[:, j] == pytest.approx(exact, rel=1e-12)
 
 
+@pytest.mark.parametrize("wrong", [np.nan, np.inf])
+def test_a_system_beyond_floats_leaves_the_others_alone(wrong):
+    """All of them are one system of equations."""
+    random = np.random.default_rng(5)
+    ratio, begun = random.uniform(0, 1, (2, 30, 4))
+    expected, before = np.empty((30, 4)), np.zeros(4)
+    for i in range(30):
+        expected[i] = before = ratio[i] * (before + begun[i])
+    assert _many._series(ratio, begun) == pytest.approx(expected, rel=1e-14)
+    begun[7, 1] = wrong
+    found = _many._series(ratio, begun)
+    assert found[:, [0, 2, 3]] == pytest.approx(expected[:, [0, 2, 3]], rel=1e-14)
+    assert found[:7, 1] == pytest.approx(expected[:7, 1]) and not np.isfinite(found[7:, 1]).any()
+
+
 def test_between_two_numbers_of_servers_are_systems_that_are_as_fast():
     """Half-way between two and three servers, of the same capacity each."""
     law, at = (
