@@ -73,23 +73,19 @@ def _nearly_full(study: Any) -> list[str]:
     """What the station allows that was used most at the last load, if it was nearly full there, and
     no caution says so. It needs no model of the system.
     """
-    at_last, x, y = study.used.N == study.used.N.max(), study.used.x, study.used.y
-    U = {n[2:]: share[at_last].mean() for n, share in study.measured.items() if n[:2] == "U_"}
-    name = max(U, key=lambda n: U[n], default="")
-    if not U or not U[name] >= FULL or any(f"U_{name} is" in said for said in study.cautions):
+    column, (U, most) = max(study.allowed.items(), key=lambda x: x[1][0], default=("", (0.0, 0.0)))
+    if U < FULL or any(said.startswith(f"{column} is") for said in study.cautions):
         return []
-    most = show(float(f"{study.used.X[at_last].mean() / U[name]:.4g}"))
-    said = [
-        f"{name} was {show(U[name], '%')} in use at the last load, {x} = "
-        f"{show(study.used.N.max())}: as long as each transaction needs as much of it, {y} cannot "
-        f"exceed {most}."
-    ]
-    if name not in ("cpu", "lock"):
-        said.append(
-            f"But if {name} serves several requests at once, it may be in use all the time and not "
-            "be full."
-        )
-    return said
+    name = column[2:]
+    said = (
+        f"{name} was {show(min(U, 1.0), '%')} in use at the last load, {study.used.x} = "
+        f"{show(study.used.N.max())}: as long as each transaction needs as much of it, "
+        f"{study.used.y} cannot exceed {show(float(f'{most:.4g}'))}."
+    )
+    if name in ("cpu", "lock"):
+        return [said]
+    but = f"But if {name} serves several requests at once, it may be in use all the time and not be"
+    return [said, f"{but} full."]
 
 
 def _refuted(study: Any) -> bool:

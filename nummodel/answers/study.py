@@ -117,25 +117,34 @@ class Study:
         peak = self.fit.peak() if self.fit else np.isfinite(compare.aicc(usl))
         return bool(peak) and laws.falls(usl)
 
-    def _too_high(self) -> list[str]:
-        """Stations that would have to be more than fully in use at twice the last load. Nothing
-        where X was once higher: then not every transaction needs as much.
+    @cached_property
+    def allowed(self) -> dict[str, tuple[float, float]]:
+        """Of each measured utilisation, its share at the last load, and the throughput at which it
+        would be full, if each transaction needs as much as there. Nothing where X was once higher:
+        then not every transaction needs as much.
         """
+        N, X, *_ = self.used
+        at_last, found = N == N.max(), {}
+        for name, share in self.used.others.items():
+            U = float(share[at_last].mean()) if name.startswith("U_") else 0.0
+            most = float(X[at_last].mean()) / U if 0 < U <= 1 + FULLER else 0.0
+            if most * (1 + FULLER) >= X.max():
+                found[name] = U, most
+        return found
+
+    def _too_high(self) -> list[str]:
+        """Stations that would have to be more than fully in use at twice the last load."""
         if not self.fit or self.chosen == laws.CLOSED:
             return []
-        N, X, _, x, y, *_ = self.used
-        at_last, sentences = N == N.max(), []
-        then = float(self.fit.at([2 * N.max()])[0])
-        for name, share in self.used.others.items():
-            U = share[at_last].mean() if name.startswith("U_") else 0.0
-            most = X[at_last].mean() / U if 0 < U <= 1 + FULLER else np.inf
-            if then > most * (1 + FULLER) and most >= X.max():
-                sentences.append(
-                    f"{name} is {show(U, '%')} at {x} = {show(N.max())}: as long as each "
-                    f"transaction needs as much of it, {y} cannot exceed {show(most)}, but the "
-                    "fitted law exceeds this at twice the last load"
-                )
-        return sentences
+        last, x, y = self.used.N.max(), self.used.x, self.used.y
+        then = float(self.fit.at([2 * last])[0])
+        return [
+            f"{name} is {show(U, '%')} at {x} = {show(last)}: as long as each transaction needs as "
+            f"much of it, {y} cannot exceed {show(most)}, but the fitted law exceeds this at twice "
+            "the last load"
+            for name, (U, most) in self.allowed.items()
+            if then > most * (1 + FULLER)
+        ]
 
     @cached_property
     def remarks(self) -> list[str]:
