@@ -639,8 +639,8 @@ def test_a_full_station_is_told_without_a_closed_system(tmp_path, U, told):
     said = f"disk was {100 * U:g} % in use at the last load, users = 260: as long as each "
     assert (said in first) == told == ("several requests at once" in first)
     if told:
-        (most,) = map(float, re.findall(r"tps cannot exceed ([\d.]+)\. ", first))
-        assert most == pytest.approx(94.43 / U, rel=1e-3)
+        (most,) = map(float, re.findall(r"tps cannot exceed about ([\d.]+)\. ", first))
+        assert most == pytest.approx(94.43 / U, rel=5e-3)
 
 
 def test_the_answer_comes_first(tmp_path):
@@ -1427,7 +1427,7 @@ def test_a_curve_that_asks_more_of_the_processors_than_they_have_is_told(tmp_pat
     told = " ".join(nummodel("fit", path, "--law", "amdahl").stdout.split())
     most = 100 * 8 / 1.35 / 0.9
     assert "U_cpu is 90 % at N = 8: as long as each transaction needs as much of it, X " in told
-    assert f"cannot exceed {most:.1f}"[:20] in told
+    assert f"cannot exceed about {most:.3g}, but" in told
     lines = [f"{N},{X},{0.5 * busy * X}" for N, X in rows]
     path.write_text("\n".join(["N,X,U_cpu", *lines]) + "\n")
     assert "cannot exceed" not in nummodel("fit", path, "--law", "amdahl").stdout

@@ -70,22 +70,26 @@ def _open_limit(study: Any, fit: Face) -> str:
 
 
 def _nearly_full(study: Any) -> list[str]:
-    """What the station allows that was used most at the last load, if it was nearly full there, and
-    no caution says so. It needs no model of the system.
+    """What the stations allow that were nearly full at the last load, the least first. It needs no
+    model of the system. Nothing of those of which a caution says so.
     """
-    column, (U, most) = max(study.allowed.items(), key=lambda x: x[1][0], default=("", (0.0, 0.0)))
-    if U < FULL or any(said.startswith(f"{column} is") for said in study.cautions):
-        return []
-    name = column[2:]
-    said = (
-        f"{name} was {show(min(U, 1.0), '%')} in use at the last load, {study.used.x} = "
-        f"{show(study.used.N.max())}: as long as each transaction needs as much of it, "
-        f"{study.used.y} cannot exceed {show(float(f'{most:.4g}'))}."
-    )
-    if name in ("cpu", "lock"):
-        return [said]
-    but = f"But if {name} serves several requests at once, it may be in use all the time and not be"
-    return [said, f"{but} full."]
+    said, unsure, last = [], False, show(study.used.N.max())
+    for column, (U, most) in sorted(study.allowed.items(), key=lambda one: one[1][1]):
+        name = column[2:]
+        if U < FULL or any(caution.startswith(f"{column} is") for caution in study.cautions):
+            continue
+        said.append(
+            f"{name} was {show(U, '%')} in use at the last load, {study.used.x} = {last}: as long "
+            f"as each transaction needs as much of it, {study.used.y} cannot exceed about "
+            f"{show(float(f'{most:.3g}'))}."
+        )
+        unsure |= name not in ("cpu", "lock") and f"c_{name}" not in study.known
+    if unsure:
+        said.append(
+            "But a device that serves several requests at once may be in use all the time and not "
+            "be full: so the forecast does not count on it."
+        )
+    return said
 
 
 def _refuted(study: Any) -> bool:

@@ -119,17 +119,18 @@ class Study:
 
     @cached_property
     def allowed(self) -> dict[str, tuple[float, float]]:
-        """Of each measured utilisation, its share at the last load, and the throughput at which it
-        would be full, if each transaction needs as much as there. Nothing where X was once higher:
-        then not every transaction needs as much.
+        """Of each measured utilisation, its share at the last load (1 if it is more), and the
+        throughput at which it would be full, if each transaction needs as much as there. Nothing
+        where X was once higher, beyond errors: then not every transaction needs as much.
         """
         N, X, *_ = self.used
         at_last, found = N == N.max(), {}
         for name, share in self.used.others.items():
             U = float(share[at_last].mean()) if name.startswith("U_") else 0.0
-            most = float(X[at_last].mean()) / U if 0 < U <= 1 + FULLER else 0.0
+            U = min(U, 1.0)
+            most = float(X[at_last].mean()) / U if U > 0 else 0.0
             if most * (1 + FULLER) >= X.max():
-                found[name] = U, most
+                found[name] = U, max(most, float(X.max()))
         return found
 
     def _too_high(self) -> list[str]:
@@ -140,8 +141,8 @@ class Study:
         then = float(self.fit.at([2 * last])[0])
         return [
             f"{name} is {show(U, '%')} at {x} = {show(last)}: as long as each transaction needs as "
-            f"much of it, {y} cannot exceed {show(most)}, but the fitted law exceeds this at twice "
-            "the last load"
+            f"much of it, {y} cannot exceed about {show(float(f'{most:.3g}'))}, but the fitted law "
+            "exceeds this at twice the last load"
             for name, (U, most) in self.allowed.items()
             if then > most * (1 + FULLER)
         ]
@@ -281,7 +282,6 @@ def fit_table(
     wanted = options.target(target, points.y, points.of_file)
     stations = [n[2:] for n in points.others if n.startswith("U_") and n != "U_lock"]
     given = options.given(known, stations)
-    points = points._replace(warnings=(*points.warnings, *_not_measured(given, stations)))
     is_new = options.held_out(holdout, points.N, points.x)
     used, new = points.where(~is_new), points.where(is_new)
     if len(used.N) < 2:
@@ -296,6 +296,8 @@ def fit_table(
     if not fits:
         reasons = "; ".join(f"{name} with {reason}" for name, reason in refused.items())
         raise InputError(f"{path}: {reasons}")
+    if laws.CLOSED in fits:
+        used = used._replace(warnings=(*used.warnings, *_not_measured(given, stations)))
     by_fit = weights == "auto" or [*fits] == [laws.CLOSED]
     kind = next(iter(fits.values())).weights if by_fit else weights
     return Study(
@@ -311,6 +313,6 @@ def _not_measured(given: dict[str, float], stations: list[str]) -> list[str]:
     names = [name[2:] for name in given if name != "Z" and name[2:] not in usual]
     return [
         f"--known c_{name}: no column U_{name} is used, so {name} is one more station that was not "
-        f"measured; the stations here are {' and '.join(dict.fromkeys(usual))}"
+        f"measured; the stations here are {', '.join(dict.fromkeys(usual))}"
         for name in names
     ]

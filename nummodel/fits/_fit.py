@@ -320,9 +320,9 @@ class Fit(Solved):
 
     @cached_property
     def root(self) -> np.ndarray:
-        """A matrix whose product with its transpose is the `covariance` in units of the `variance`.
-        Slopes times this matrix keep digits that the covariance has lost where two estimates nearly
-        trade off.
+        """A root of the covariance without the `variance`: `covariance` is `variance` times `root`
+        times its transpose. The product of slopes and `root` keeps digits that the covariance has
+        lost where two estimates nearly trade off. Infinite where the covariance is.
         """
         if self._flat:
             return np.full((len(self.inner),) * 2, np.inf)

@@ -132,8 +132,8 @@ def narrowed(
 ) -> Any:
     """Width that the interval of `quantity` would have, on average, after measuring `measured` to
     within +-`half`, over its width now: 1 where that measurement says nothing about the quantity.
-    A quantity with several columns gives an array. Its `width` now is searched for, if it is not
-    given.
+    A quantity with several columns gives an array. Its `width` now, the highest value that `reach`
+    gives less the lowest, is searched for if it is not given.
 
     `TRUTHS` members, evenly from the lowest value of `measured` to the highest, are taken for the
     truth one after another, and each time `reach` searches what remains of the set.
@@ -143,7 +143,8 @@ def narrowed(
     eleven unknowns, where eight seeds were compared. And that all members count alike is a
     convention, as for `sample`.
 
-    Raises ValueError as `reach` does, and for a quantity that all members have in common.
+    Raises ValueError as `reach` does, for a quantity that all members have in common, and for a
+    `width` that is none.
     """
     _check_half(half)
     allowed = _Set(ranges, condition)
@@ -151,7 +152,13 @@ def narrowed(
     values = allowed.values("measured", measured, points)
     if values.ndim > 1:
         raise ValueError(f"measured gives {values.shape[1]} columns, expected one")
-    if width is None:
+    columns = allowed.values("quantity", quantity, points).shape[1:]
+    if width is not None:
+        given = np.asarray(width, dtype=float)
+        if given.shape != columns or not (np.isfinite(given) & (given > 0)).all():
+            expected = "expected the highest less the lowest value of the quantity, above 0"
+            raise ValueError(f"width is {width!r}, {expected}")
+    else:
         width = np.subtract(*allowed.reach(quantity, points, seed)[::-1])
     if not np.all(np.asarray(width) > 0):
         raise ValueError("quantity is the same for all members, expected one that varies")

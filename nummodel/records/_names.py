@@ -37,7 +37,8 @@ WORDS = {
     "events records rows tuples items frames cycles instructions iterations hits reads writes "
     "inserts updates bytes kbytes mbytes gbytes kb mb gb tb kib mib gib tib",
     "item": "operation request transaction query message event record byte",  # one of a count
-    "measured": "gc heap spin cost overhead slowdown",  # where no word says more
+    "measured": "gc heap spin iowait steal nice free change growth cost overhead "
+    "slowdown",  # where no word says more
     "number": "num number nr total count completed test experiment",  # "total ops" are no rate
 }
 ROLES = {word: role for role, words in WORDS.items() for word in words.split()}

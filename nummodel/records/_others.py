@@ -82,8 +82,11 @@ def read(
         if not meant:
             measured = kind(name) in ("time", "resource") or not USED.isdisjoint(words(name))
             measured |= {"cpu", "load"} <= {*words(name)} or "idle" in words(name)
-            *rest, unit = words(name) or [""]  # as dsk_pct: no word says that it is something else
-            measured |= unit in SHARES and ROLES.keys().isdisjoint(rest)
+            plain = [word for word in words(name) if word not in SHARES]
+            if (
+                0 < len(plain) < len(words(name))
+            ):  # as dsk_pct: no word says that it is another share
+                measured |= ROLES.keys().isdisjoint(plain)
             if measured and {"per", "ratio"}.isdisjoint(words(name)):
                 unknown.setdefault(_hint(name), []).append(name)
             continue

@@ -9,7 +9,7 @@ import pytest
 from inprocess import nummodel
 from scipy import stats
 
-from nummodel.answers.change import compared
+from nummodel.answers.change import compared, curve
 from nummodel.models import networks
 from nummodel.records.columns import Points
 
@@ -88,6 +88,21 @@ def test_a_gain_is_found_where_the_law_misses_the_points(name, sets=60):
     hold, helped, how = gained(GAINS[name], sets, seed=11)
     assert hold >= 0.92 and helped >= 0.95
     assert not any("curves of the USL" in words for words in how)
+
+
+def test_a_curve_keeps_its_digits_where_two_estimates_nearly_trade_off():
+    """At its own loads the covariance of a fitted curve, if errors are alike, projects onto
+    as many directions as there are estimates. The servers of a bottleneck that is met between
+    two of the loads hardly show.
+    """
+    N = 2.0 ** np.arange(7)
+    X = [10.248318729, 20.630058103, 43.583324373, 88.761360676, 87.563129684, 91.092435464,
+         96.192621808]  # fmt: skip
+    points = Points(N, np.array(X), "log", "N", "X")
+    side = curve(points, N, log=True, closed=True)
+    *rest, third, second, first = np.linalg.eigvalsh(side.covariance).tolist()
+    assert (third, second) == pytest.approx((first, first), rel=1e-6)
+    assert rest == pytest.approx([0.0] * 4, abs=1e-6 * first)
 
 
 def test_answers_are_in_good_english():

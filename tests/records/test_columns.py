@@ -59,7 +59,7 @@ def test_mean_times_are_response_times(tmp_path, name):
         ("user_cpu_pct", "the use of all processors U_cpu_pct"),
         *(
             (name, "in percent U_cpu_pct, or U_disk_pct")
-            for name in ("util_pct", "dsk_pct", "nic %")
+            for name in ("util_pct", "dsk_pct", "nic %", "%dsk")
         ),
         *((name, "is no mean") for name in ("p95_ms", "max_ms", "p99", "median_ms", "perc95_ms")),
         ("resp_time", "a mean response time R_ms or R_s"),
@@ -71,10 +71,22 @@ def test_a_column_that_is_not_used_has_a_hint_that_fits(tmp_path, name, hint):
     (warning,) = points.warnings
     assert not points.others and warning.startswith(f"not used: {name}; ") and hint in warning
     assert ("R_ms" in warning) == (name in ("resp_time", "wait_ms"))
-    assert ("disk" in warning) == (name in ("util_pct", "dsk_pct", "nic %"))
+    assert ("disk" in warning) == (name in ("util_pct", "dsk_pct", "nic %", "%dsk"))
 
 
-@pytest.mark.parametrize("name", ["hit_pct", "error %", "cache miss pct", "sch_spin_pct"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "hit_pct",
+        "error %",
+        "cache miss pct",
+        "sch_spin_pct",
+        "iowait_pct",
+        "steal %",
+        "free_pct",
+        "%",
+    ],
+)
 def test_a_share_of_something_else_has_no_hint(tmp_path, name):
     points = read(tmp_path, name, 11, 20, 37, 60)
     assert not points.others and not points.warnings
