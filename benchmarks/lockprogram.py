@@ -165,9 +165,9 @@ NOTES = """
 - A thread that waits for the mutex sleeps at once. The thread that releases the mutex wakes it, and
   may take the mutex again before it runs: after Z at the earliest, and at the latest after Z and
   the whole call that wakes.
-- Each run is compared with its own prediction. A prediction is a hit if its range and the mean of
-  the measurements ± 2 standard errors overlap, both over the middle of the range. So a hit may have
-  its mean outside of the range.
+- Each measurement is divided by the middle of the range that was predicted in the same repetition.
+  A prediction is a hit if the mean of these ratios, ± 2 standard errors, overlaps with the range,
+  divided in the same way. So the mean of a hit may lie outside of the range.
 - The ranges of the mutex are wide, up to a factor of eight: a call that wakes a sleeping thread
   takes longer than any use here, and the model does not know how often there is one.
 - Before the model was written, the program was run with 400 steps outside and 400 under the lock,
@@ -178,13 +178,14 @@ NOTES = """
   200 and 200 (at most 3.070). A reason may be that the thread that releases a spin lock still has
   its line: if this thread takes the lock again before the waiter gets the line, there is no
   hand-over. A ticket or MCS lock goes to the waiter in any case.
-- The second run had 4 hits of 16: a line took 164 ns then, and 35 to 43 ns before and after.
-  Later runs, whose figures of the line were spread over the runs with one thread, had 14, 15, 13,
-  9, 4, 11 and 12 hits. The reason is the virtual machine of these runs: a line takes either 38 or
-  some 160 ns, for a second or two at a time, as if its two processors were sometimes on one chip
-  and sometimes on two. So all figures are now measured right before each run with two threads. The
-  model is still the same. The first four runs in this way had 14, 15, 14 and 15 hits, by means over
-  all repetitions. Since then each run is compared with its own prediction.
+- The second run had 4 hits of 16: a line took 164 ns then, and 35 to 43 ns before and after. In the
+  next seven runs, the line was measured sixteen times, between the measurements of one thread.
+  These runs had 14, 15, 13, 9, 4, 11 and 12 hits. The virtual machine of these runs explains the
+  misses: a line takes either 38 or some 160 ns, for a second or two at a time, as if the two
+  processors were sometimes on one chip and sometimes on two. So one thread and the line are now
+  measured right before each run with two threads. The model did not change. The first four runs of
+  this kind had 14, 15, 14 and 15 hits, when the means of all repetitions were compared. Now each
+  repetition is compared with its own prediction.
 """
 
 if __name__ == "__main__":

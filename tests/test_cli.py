@@ -1426,7 +1426,7 @@ def test_a_curve_that_asks_more_of_the_processors_than_they_have_is_told(tmp_pat
     path.write_text("\n".join(["N,X,U_cpu", *lines]) + "\n")
     told = " ".join(nummodel("fit", path, "--law", "amdahl").stdout.split())
     most = 100 * 8 / 1.35 / 0.9
-    assert "U_cpu is 90 % at N = 8: as long as each transaction needs as much of it, X " in told
+    assert "U_cpu is 90 % at N = 8: as long as each transaction needs as much of cpu, X " in told
     assert f"cannot exceed about {most:.3g}, but" in told
     lines = [f"{N},{X},{0.5 * busy * X}" for N, X in rows]
     path.write_text("\n".join(["N,X,U_cpu", *lines]) + "\n")

@@ -70,24 +70,24 @@ def _open_limit(study: Any, fit: Face) -> str:
 
 
 def _nearly_full(study: Any) -> list[str]:
-    """What the stations allow that were nearly full at the last load, the least first. It needs no
-    model of the system. Nothing of those of which a caution says so.
+    """Sentences about stations that were nearly full at the last load: the throughput that each of
+    them allows, the lowest first. No model of the system is needed. A station that a caution names
+    already is left out.
     """
     said, unsure, last = [], False, show(study.used.N.max())
-    for column, (U, most) in sorted(study.allowed.items(), key=lambda one: one[1][1]):
+    for column, (U, _) in sorted(study.allowed.items(), key=lambda item: item[1][1]):
         name = column[2:]
         if U < FULL or any(caution.startswith(f"{column} is") for caution in study.cautions):
             continue
         said.append(
-            f"{name} was {show(U, '%')} in use at the last load, {study.used.x} = {last}: as long "
-            f"as each transaction needs as much of it, {study.used.y} cannot exceed about "
-            f"{show(float(f'{most:.3g}'))}."
+            f"{name} was {show(U, '%')} in use at the last load, {study.used.x} = {last}: "
+            f"{study.bounded(column)}."
         )
         unsure |= name not in ("cpu", "lock") and f"c_{name}" not in study.known
     if unsure:
         said.append(
             "But a device that serves several requests at once may be in use all the time and not "
-            "be full: so the forecast does not count on it."
+            "be full, so the forecast does not use this limit."
         )
     return said
 

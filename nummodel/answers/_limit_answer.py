@@ -12,6 +12,7 @@ import numpy as np
 from nummodel.answers import _no_model
 from nummodel.answers._no_model import CLEAR, curve
 from nummodel.answers._words import allows, at_last, in_use, is_hidden, is_pool, named, words
+from nummodel.answers.full import FULL
 from nummodel.fits._closed import NEAR, farthest
 from nummodel.nomenclature import show
 
@@ -21,8 +22,8 @@ FALLS = 0.05
 WORTH = 0.01
 #: From this share of the refits on, errors of measurement leave no doubt what limits.
 SURE, LIKELY = 0.99, 0.9
-#: A station limits where it is in use for this share of the time, and it is full at the second.
-FULL, FULLY = 0.9, 0.95
+#: A station is certainly full if this share of its servers is in use.
+FULLY = 0.95
 #: Gains that differ by less are the same.
 ALIKE = 0.005
 #: What a station may be that was not measured.

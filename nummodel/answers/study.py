@@ -133,16 +133,21 @@ class Study:
                 found[name] = U, max(most, float(X.max()))
         return found
 
+    def bounded(self, name: str) -> str:
+        """What a utilisation in `allowed` allows, in words."""
+        most = show(float(f"{self.allowed[name][1]:.3g}"))
+        if_same = f"as long as each transaction needs as much of {name[2:]}"
+        return f"{if_same}, {self.used.y} cannot exceed about {most}"
+
     def _too_high(self) -> list[str]:
         """Stations that would have to be more than fully in use at twice the last load."""
         if not self.fit or self.chosen == laws.CLOSED:
             return []
-        last, x, y = self.used.N.max(), self.used.x, self.used.y
+        last, x = self.used.N.max(), self.used.x
         then = float(self.fit.at([2 * last])[0])
         return [
-            f"{name} is {show(U, '%')} at {x} = {show(last)}: as long as each transaction needs as "
-            f"much of it, {y} cannot exceed about {show(float(f'{most:.3g}'))}, but the fitted law "
-            "exceeds this at twice the last load"
+            f"{name} is {show(U, '%')} at {x} = {show(last)}: {self.bounded(name)}, but the fitted "
+            "law exceeds this at twice the last load"
             for name, (U, most) in self.allowed.items()
             if then > most * (1 + FULLER)
         ]
@@ -306,8 +311,8 @@ def fit_table(
 
 
 def _not_measured(given: dict[str, float], stations: list[str]) -> list[str]:
-    """Of each station whose servers are `given`, that no utilisation of it is there, but for the
-    processors and the lock, which a fit always has.
+    """A warning for each station whose number of servers is `given`, but whose utilisation is not
+    in the table. A fit always has processors and a lock.
     """
     usual = [*stations, "cpu", "lock"]
     names = [name[2:] for name in given if name != "Z" and name[2:] not in usual]

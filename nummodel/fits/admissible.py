@@ -144,7 +144,7 @@ def narrowed(
     convention, as for `sample`.
 
     Raises ValueError as `reach` does, for a quantity that all members have in common, and for a
-    `width` that is none.
+    `width` that is not above 0 or has another number of columns than the quantity.
     """
     _check_half(half)
     allowed = _Set(ranges, condition)

@@ -36,8 +36,8 @@ def _before(times: np.ndarray) -> np.ndarray:
 
 
 def _alike(times: list[np.ndarray], Z: np.ndarray, before: list[int]) -> np.ndarray:
-    """As `throughputs`, of systems with a similar number of servers: what `_before` says of each
-    station, at most.
+    """As `throughputs`, of systems with a similar number of servers. `before` has the highest value
+    of `_before` for each station.
     """
     most = len(times[0])
     longest = np.max([time.min(axis=0) for time in times], axis=0)
@@ -76,8 +76,8 @@ def _joined(g: np.ndarray, times: np.ndarray, r: np.ndarray, same: int) -> np.nd
 def _series(ratio: np.ndarray, begun: np.ndarray) -> np.ndarray:
     """y with y[i] = ratio[i] (y[i - 1] + begun[i]), from y[-1] = 0 on.
 
-    The columns are solved as one system of equations, in which the first y of a column does not
-    depend on the last y of the column before.
+    All columns are solved as one long system of equations. A coefficient of 0 separates the first y
+    of each column from the last y of the previous column.
     """
     from scipy.linalg.lapack import dtbtrs
 
@@ -88,7 +88,7 @@ def _series(ratio: np.ndarray, begun: np.ndarray) -> np.ndarray:
     matrix[:, -1, 1] = 0.0
     right = (ratio * begun).T.reshape(-1, 1)
     y, _ = dtbtrs(matrix.reshape(-1, 2).T, right, uplo="L", diag="U", overwrite_b=True)
-    if systems > 1 and not np.isfinite(y).all():  # 0 times such a number is not 0
+    if systems > 1 and not np.isfinite(y).all():  # 0 times infinity or NaN is NaN
         columns = (np.s_[:, j : j + 1] for j in range(systems))
         return np.hstack([_series(ratio[column], begun[column]) for column in columns])
     return y.reshape(systems, count).T

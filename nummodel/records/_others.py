@@ -83,9 +83,8 @@ def read(
             measured = kind(name) in ("time", "resource") or not USED.isdisjoint(words(name))
             measured |= {"cpu", "load"} <= {*words(name)} or "idle" in words(name)
             plain = [word for word in words(name) if word not in SHARES]
-            if (
-                0 < len(plain) < len(words(name))
-            ):  # as dsk_pct: no word says that it is another share
+            # As dsk_pct: a percentage, and no word says that it is something else.
+            if 0 < len(plain) < len(words(name)):
                 measured |= ROLES.keys().isdisjoint(plain)
             if measured and {"per", "ratio"}.isdisjoint(words(name)):
                 unknown.setdefault(_hint(name), []).append(name)
