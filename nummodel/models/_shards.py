@@ -50,6 +50,34 @@ def sharded_grant(grant: Grant, m, N: int) -> Grant:
 
 @np.errstate(all="ignore")
 @checked
+def held_shards(grant: Grant, m, N: int, Z):
+    """Mean number of the `m` shards that are held, with N threads that think for Z. The others at
+    the locks wait.
+
+    A shard is free with the probability G(m - 1)/G(m), of the normalising constants with m - 1 and
+    with m shards at the same demands; each G is the product of 1/X up to N threads (Buzen 1973).
+
+    >>> held_shards(lambda n: 1.0, m=[1, 4], N=80, Z=9.0).round(4)  # X, as holds take 1 s
+    array([1.    , 3.7528])
+
+    If those who wait slow the holder, threads gather at few shards, and the others are free:
+
+    >>> round(held_shards(lambda n: 1 + 0.3 * (n - 1), m=8, N=80, Z=9.0), 2)
+    1.3
+    """
+    N, m = count("N", N, most=THREADS), m.astype(int)
+    less = np.maximum(m - 1, 1)
+    systems = aligned({"grant": rows(grant)([1])[0], "m": m, "Z": Z})
+    n = np.arange(1, N + 1).reshape(-1, *(1,) * len(systems))
+    fewer = sharded_grant(lambda k: less / m * rows(grant)([k])[0], less, N)
+    ratio = solve(sharded_grant(grant, m, N), n, Z).X
+    ratio = ratio / np.where(m > 1, solve(fewer, n, Z).X, n / Z)
+    held = m * (1 - ratio.prod(axis=0))
+    return held if systems else float(held)
+
+
+@np.errstate(all="ignore")
+@checked
 def fewest_shards(grant: Grant, N: int, Z, share):
     """Smallest number of shards, up to N, with no more than `share` of the threads at the locks.
 

@@ -45,6 +45,7 @@ from nummodel.arguments import LARGEST, checked, feasible, ordered, station, val
 from nummodel.formula import formula
 from nummodel.models._chain import FIGURES, NEVER, SHORTEST, THREADS, Contended, solve
 from nummodel.models._shards import fewest_shards as fewest_shards
+from nummodel.models._shards import held_shards as held_shards
 from nummodel.models._shards import sharded_grant as sharded_grant
 from nummodel.models.queueing import while_stable
 

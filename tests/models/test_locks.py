@@ -424,6 +424,44 @@ def test_fewest_shards_is_the_fewest():
         assert at[0] <= share < at[1]
 
 
+def balanced(N, m, Z, grant):
+    """Mean number of held locks: the balance of all states of N threads at m locks, or thinking."""
+    states = [s for s in product(range(N + 1), repeat=m) if sum(s) <= N]
+    index = {s: i for i, s in enumerate(states)}
+    rates = np.zeros((len(states), len(states)))
+    for s, i in index.items():
+        for k in range(m):
+            more = (*s[:k], s[k] + 1, *s[k + 1 :])
+            if more in index:
+                rates[i, index[more]] = (N - sum(s)) / Z / m
+                rates[index[more], i] = 1 / grant(s[k] + 1)
+    rates -= np.diag(rates.sum(axis=1))
+    equations = np.vstack([rates.T, np.ones(len(states))])
+    share = np.linalg.lstsq(equations, np.append(np.zeros(len(states)), 1.0), rcond=None)[0]
+    return sum(p * np.count_nonzero(s) for p, s in zip(share, states, strict=True))
+
+
+@pytest.mark.parametrize("m", [1, 2, 3])
+@pytest.mark.parametrize("g", [0.0, 0.3, 2.0])
+def test_held_shards_by_the_balance_of_all_states(m, g):
+    def grant(n):
+        return 1 + g * (n - 1)
+
+    for N, Z in product((1, 2, 6), (0.5, 3.0)):
+        held = locks.held_shards(grant, m, N, Z)
+        assert held == pytest.approx(balanced(N, m, Z, grant), rel=1e-9)
+
+
+def test_held_shards_of_a_constant_grant_are_used_as_often_as_held():
+    """Little's law: X uses a second hold a shard for S each."""
+    m, Z = np.array([1, 3, 40])[:, None], np.array([1e-9, 5.0, 900.0])
+    X = locks.solve(locks.sharded_grant(lambda n: 0.5, m, 80), 80, Z).X
+    assert locks.held_shards(lambda n: 0.5, m, 80, Z) == pytest.approx(0.5 * X, rel=1e-9)
+    assert locks.held_shards(lambda n: 0.5, 3, 80, 0.0) == pytest.approx(
+        0.5 * locks.solve(locks.sharded_grant(lambda n: 0.5, 3, 80), 80, 0.0).X, rel=1e-9
+    )
+
+
 @pytest.mark.parametrize("w", [0.0, 1e-9, 1e-3, 0.05, 0.4, 0.9, 1.0])
 def test_a_reader_writer_lock_term_by_term(w):
     """The sum of q^j/j, up to more terms than are added up one by one."""
