@@ -1,11 +1,11 @@
 """Would a fault be noticed? Made on purpose, one at a time, in a copy of the project.
 
 Run by `make faults`. Each kind of fault is put to what is there to notice it: a number in a
-notebook's text to the records that the text names; a recorded value to the text, the claims, the
-assertions and the exercises of its notebook; a formula to the tests of its room and, if these do
-not notice, to the notebooks that use the room; a digit of a table to the tests of tables, with the
-hash in its card renewed. What was not noticed is listed. The result is written to FAULTS.md beside
-this file.
+notebook's text to the records that the text names; a recorded value to the text, the questions of
+its document, the claims, the assertions and the exercises of its notebook; a formula to the tests
+of its room and, if these do not notice, to the notebooks that use the room; a digit of a table to
+the tests of tables, with the hash in its card renewed. What was not noticed is listed. The result
+is written to FAULTS.md beside this file.
 """
 
 import ast
@@ -129,7 +129,9 @@ def record_faults(
     for file, (path, name, where) in books.items():
         changed, error = found[file.stem]
         book = notebook.read(path)
-        if error or prose.strange(book, changed) or not all(c["ok"] for c in changed):
+        told = book, prose.of_questions(book, path.stem)
+        strange = any(prose.strange(text, changed) for text in told)
+        if error or strange or not all(c["ok"] for c in changed):
             faults.append(Fault(where, True))
             continue
         exercises = book.metadata["nummodel"]["exercises"]

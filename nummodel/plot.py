@@ -159,7 +159,7 @@ def fitted(
     asked=(),
     law: str | None = None,
 ) -> Picture:
-    """A fit: points, curve, band for new measurements; below, residuals in percent of the curve.
+    """A fit: points, curve, band for new measurements; below, points over the curve, in percent.
 
     `x` and `y` are axis labels; `held_out` is a pair (N, X) of points that were not used; `ahead`
     and `asked` are as in `forecast`. Where there is a forecast, the curve of the `law` has no band
@@ -170,7 +170,7 @@ def fitted(
     grid = picture.figure.add_gridspec(2, 1, height_ratios=(3, 1))
     top = axes(picture, "", y, grid[0])
     top.tick_params(labelbottom=False)
-    below = axes(picture, x, "residual [%]", grid[1], sharex=top)
+    below = axes(picture, x, "over law [%]", grid[1], sharex=top)
     new = ([], []) if held_out is None else held_out
     last, far = max(result.N), max([*result.N, *new[0], *([] if ahead is None else ahead[0])])
     first = min(1.0, *result.N)

@@ -32,7 +32,8 @@ from typing import Any, NamedTuple
 
 from nummodel import models
 from nummodel.records import claims, data
-from nummodel.reports.notebook import declared
+from nummodel.reports import pages
+from nummodel.reports.notebook import declared, summary
 
 #: The kind of a name with a number, and its number, as in ("ways", "30").
 Name = tuple[str, str]
@@ -116,6 +117,15 @@ def strange(notebook: Any, made: list[dict]) -> list[str]:
             rest = NAMES.sub(" ", aside)
             wrong += [rest[max(0, n.start() - 30) : n.end() + 15] for n in NUMBER.finditer(rest)]
     return wrong
+
+
+def of_questions(notebook: Any, name: str) -> dict:
+    """The notebook with the rows of docs/questions.md that are about it, and no other text."""
+    said = {*texts(notebook)}
+    rows = "\n".join(pages.questions([name])).replace(f"{name}.ipynb#", "#")
+    rows = rows.replace(summary(notebook)[0], "")
+    cells = [cell for cell in notebook["cells"] if cell["source"] not in said]
+    return {"cells": [*cells, {"cell_type": "markdown", "source": rows, "metadata": {}}]}
 
 
 def passages(text: str) -> Iterator[str]:

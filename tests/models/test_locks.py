@@ -424,8 +424,8 @@ def test_fewest_shards_is_the_fewest():
         assert at[0] <= share < at[1]
 
 
-def balanced(N, m, Z, grant):
-    """Mean number of held locks: the balance of all states of N threads at m locks, or thinking."""
+def held_by_balance(N, m, Z, grant):
+    """Mean number of held locks, of the balance of all states of N threads at m locks."""
     states = [s for s in product(range(N + 1), repeat=m) if sum(s) <= N]
     index = {s: i for i, s in enumerate(states)}
     rates = np.zeros((len(states), len(states)))
@@ -449,11 +449,11 @@ def test_held_shards_by_the_balance_of_all_states(m, g):
 
     for N, Z in product((1, 2, 6), (0.5, 3.0)):
         held = locks.held_shards(grant, m, N, Z)
-        assert held == pytest.approx(balanced(N, m, Z, grant), rel=1e-9)
+        assert held == pytest.approx(held_by_balance(N, m, Z, grant), rel=1e-9)
 
 
-def test_held_shards_of_a_constant_grant_are_used_as_often_as_held():
-    """Little's law: X uses a second hold a shard for S each."""
+def test_with_a_constant_hold_X_times_S_shards_are_held():
+    """Little's law for the threads that hold."""
     m, Z = np.array([1, 3, 40])[:, None], np.array([1e-9, 5.0, 900.0])
     X = locks.solve(locks.sharded_grant(lambda n: 0.5, m, 80), 80, Z).X
     assert locks.held_shards(lambda n: 0.5, m, 80, Z) == pytest.approx(0.5 * X, rel=1e-9)
@@ -529,6 +529,17 @@ def test_a_grid_is_its_points():
         assert grid.X[i, j, k] == pytest.approx(alone.X, rel=1e-12)
 
 
+def test_held_shards_of_a_grid_are_those_of_its_points():
+    m, Z, g = np.array([1, 3, 8])[:, None, None], np.array([0.5, 20.0])[:, None], [0.0, 0.3]
+    held = locks.held_shards(lambda n: 1 + np.array(g) * (n - 1), m, 12, Z)
+    assert held.shape == (3, 2, 2)
+    for i, j, k in np.ndindex(held.shape):
+        grants = 1 + g[k] * np.arange(12)  # as rows, too
+        for grant in (grants, lambda n, grants=grants: grants[n - 1]):
+            one = locks.held_shards(grant, int(m[i, 0, 0]), 12, float(Z[j, 0]))
+            assert isinstance(one, float) and held[i, j, k] == pytest.approx(one, rel=1e-12)
+
+
 def test_a_whole_number_is_one_however_it_is_written():
     shards = locks.sharded_grant(lambda n: float(n), 3, np.int64(5))
     assert shards(5.0) == shards(np.int64(5)) == shards(5)
@@ -585,6 +596,10 @@ def test_edges():
             "N is 5,000, expected at most",
         ),
         (lambda: locks.fewest_shards(lambda n: 1.0, 0, 1.0, 0.1), "N is 0"),
+        (lambda: locks.held_shards(lambda n: 1.0, 2, 0, 1.0), "N is 0"),
+        (lambda: locks.held_shards(lambda n: 1.0, 0, 2, 1.0), "m is 0"),
+        (lambda: locks.held_shards(lambda n: 1.0, 2, 2, -1.0), "Z is -1"),
+        (lambda: locks.held_shards(np.ones(2), 2, 3, 1.0), "or a row for each number up to 3"),
         (lambda: locks.switch_break_even(0, 8, 1.0, 1.0), "N is 0"),
         (lambda: locks.switch_break_even(4, 8, 1.0, 0.0), "S is 0"),
         (lambda: locks.switch_break_even(5000, 8, 1.0, 1.0), "N is 5,000, expected at most 1,000"),

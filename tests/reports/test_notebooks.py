@@ -203,12 +203,9 @@ def test_questions_of_a_document_have_the_figures_of_its_notebook(name, outcome_
     rows, (title, _) = pages.questions([name]), notebook.summary(NOTEBOOKS[name])
     assert len(rows) > 5 and f"| {title} |" in rows[2]
     assert all(row.count("|") == 6 and "|  |" not in row for row in rows)
-    text = "\n".join(rows).replace(f"{name}.ipynb#", "#").replace(title, "")
-    assert set(re.findall(r"([\w-]+)\.ipynb", text)) == {name}
-    said = {*prose.texts(NOTEBOOKS[name])}
-    cells = [cell for cell in NOTEBOOKS[name].cells if cell.source not in said]
-    cells += [{"cell_type": "markdown", "source": text, "metadata": {}}]
-    assert prose.strange({"cells": cells}, outcome_of(name)[0].claims) == []
+    assert {*re.findall(r"([\w-]+)\.ipynb", "\n".join(rows))} == {name}
+    asked = prose.of_questions(NOTEBOOKS[name], name)
+    assert prose.strange(asked, outcome_of(name)[0].claims) == []
 
 
 def test_an_index_has_the_questions_that_its_runs_are_about(outcome_of):
@@ -237,10 +234,14 @@ def test_names_of_claims_and_records_differ(name, outcome_of):
 
 @by_name
 def test_each_record_has_a_guard(name, outcome_of):
-    """What is recorded is held against something: the text, an exercise, or an assertion."""
+    """What is recorded is held against something: the text, the questions of its document, an
+    exercise, or an assertion."""
     made = [claim["what"] for claim in outcome_of(name)[0].claims]
     expected = [e["expect"] for path, e in EXERCISES.values() if path.stem == name]
-    assert prose.unguarded(NOTEBOOKS[name], made, {n for e in expected for n in e}) == []
+    asked = "\n".join(pages.questions([name]))
+    linked = {what for what in made if f"#{claims.anchor(what)})" in asked}
+    guarded = linked | {what for e in expected for what in e}
+    assert prose.unguarded(NOTEBOOKS[name], made, guarded) == []
 
 
 @by_name
