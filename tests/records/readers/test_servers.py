@@ -44,7 +44,7 @@ def place():
 
 @pytest.mark.skipif(not POSTGRES, reason="needs PostgreSQL")
 def test_pgbench_of_a_postgresql(place):
-    need("pgbench")
+    need("pgbench", *["runuser"] * ROOT)
     cluster, bin = place / "data", POSTGRES[-1]
     if ROOT:
         shutil.chown(place, "postgres")
