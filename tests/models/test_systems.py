@@ -173,10 +173,11 @@ def test_a_number_of_servers_may_be_given_or_be_a_quantity():
         assert found[result](N=[1, 8, 30], c_cpu=5.0, **TIMES) == pytest.approx(expected)
 
 
+@pytest.mark.parametrize("stations", [{"cpu": None, "lock": 1}, {"lock": 1, "cpu": None}])
 @pytest.mark.parametrize("c", [1.0, 1.3, 2.0, 2.5, 3.999])
-def test_between_whole_numbers_of_servers_neither_results_nor_slopes_jump(c):
+def test_between_whole_numbers_of_servers_neither_results_nor_slopes_jump(c, stations):
     """As fast together as the same share of a whole number of servers: the ceiling is c/D."""
-    law = systems.closed(cpu=None, lock=1)["X"]
+    law = systems.closed(**stations)["X"]
     at = TIMES | {"c_cpu": c, "D_lock": 0.001}
     assert law(N=2000.0, **at) == pytest.approx(c / at["D_cpu"], rel=1e-6)
     slopes = law.gradient(law.quantities[1:])
