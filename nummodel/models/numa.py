@@ -14,7 +14,7 @@ Latencies may be in any unit of time; often only their ratio is known.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -30,35 +30,24 @@ LINE = 64
 
 @dataclass(frozen=True)
 class Topology:
-    """`nodes` with `cpus` processors each, and latencies: the remote one may be (least, most).
-
-    By default a remote access takes one to three times a local one. Of AlphaServers, no more has
-    been published where it could be read, and that at second hand (table gs-guides).
-    """
+    """`nodes` with `cpus` processors each, and the latencies inside a node and across nodes."""
 
     nodes: int
     cpus: int
-    t_local: float = 1.0
-    t_remote: Any = (1.0, 3.0)
+    t_local: float
+    t_remote: float
 
     def __post_init__(self):
         count("nodes", self.nodes)
         count("cpus", self.cpus)
-        within("t_local", self.t_local, 0, ndim=(0,))
-        remote = within("t_remote", self.t_remote, 0)
-        if remote.shape not in ((), (2,)) or (remote.ndim and remote[0] > remote[1]):
-            raise ValueError(f"t_remote is {self.t_remote}, expected a number or (least, most)")
 
     def latency(self, f_remote):
-        """Mean latency if a share `f_remote` of the accesses is remote; where `t_remote` is a pair,
-        the last axis has the least and the most.
+        """Mean latency if a share `f_remote` of the accesses is remote.
 
-        >>> Topology(4, cpus=4).latency(0.75)
-        array([1. , 2.5])
+        >>> Topology(4, cpus=4, t_local=1.0, t_remote=3.0).latency(0.75)
+        2.5
         """
-        share = valid({"f_remote": f_remote})["f_remote"]
-        share = share[..., None] if np.ndim(self.t_remote) else share
-        return mean_latency(share, self.t_local, self.t_remote)
+        return mean_latency(f_remote, self.t_local, self.t_remote)
 
 
 @formula("R", valid)
@@ -156,26 +145,6 @@ def paths(access, copies) -> np.ndarray:
     shares = per_share @ P
     np.fill_diagonal(shares, (A * P.T).sum(1))
     return shares
-
-
-def first_touch(access) -> np.ndarray:
-    """Copies of items, each on the node that touches it first, if that is a matter of chance.
-
-    Nodes access at random times, so node i is the first to access item j with the probability of
-    its share of the accesses to j. If one node writes all data before the others start, the item is
-    on that node: `striped(nodes, over=[0])`.
-
-    >>> first_touch([[3.0, 0.0], [1.0, 2.0]])
-    array([[0.75, 0.25],
-           [0.  , 1.  ]])
-
-    Raises ValueError for an item that no node accesses.
-    """
-    A = within("access", access, 0, np.finfo(float).max, ndim=(2,))
-    if not A.any(0).all():
-        raise ValueError(f"access is {A.tolist()}, expected a figure above 0 for each item")
-    A = A / A.max(0)
-    return (A / A.sum(0)).T
 
 
 # --- memory under load ------------------------------------------------------------------------
