@@ -110,7 +110,6 @@ def exact_cases() -> dict[str, tuple[dict, float]]:
         at = {"station": Station(c, gamma(1 / (rho * c), 1), one, places=K), "warm_up": 20 * K}
         name, given = f"M/M/{c}/{K} at rho = {rho}", (rho * c, 1, c, K)
         cases[f"{name}, share turned away"] = at | {"figure": "away"}, q.mmck_blocking(*given)
-        cases[f"{name}, wait"] = at | {"figure": "wait"}, q.mmck_waiting(*given)
     for N, c, Z in ((10, 1, 8), (20, 4, 4), (64, 16, 2), (64, 16, 4)):
         at = {"station": Station(c, gamma(Z, 1), one, threads=N), "warm_up": 20 * N}
         wait = q.repairman_waiting(N, 1, c, Z)

@@ -1,17 +1,15 @@
-"""Closed and open networks of queues, solved exactly, or approximately where it is said.
+"""Closed networks of queues, solved exactly, or approximately where it is said.
 
 A network is a list of stations that every customer (thread, transaction) visits. `queue`, `delay`
-and `load_dependent` make stations. `solve` finds throughput and response time of a closed network,
-in which N customers think for Z seconds between transactions; `open_network` those of an open one,
-in which customers arrive at the Poisson rate lamda. A demand `D` is the seconds of service that a
-transaction needs. Networks have product form (Baskett, Chandy, Muntz and Palacios 1975): a queue
-either serves in the order of arrival, for exponential times that are the same for all classes per
-visit; or it serves all customers at once and equally, for times of any distribution and class.
+and `load_dependent` make stations. `solve` finds throughput and response time of N customers who
+think for Z seconds between transactions. A demand `D` is the seconds of service that a transaction
+needs. Networks have product form (Baskett, Chandy, Muntz and Palacios 1975): a queue either serves
+in the order of arrival, for exponential times that are the same for all classes per visit; or it
+serves all customers at once and equally, for times of any distribution and class.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import inf
 from typing import Any
 
 import numpy as np
@@ -177,48 +175,6 @@ def schweitzer(stations: Sequence[Station], N: tuple[int, ...], Z=0.0) -> Soluti
     n = _populations(N, len(Z))
     X, R_k = _classes.schweitzer(D, queues, n, Z)
     return _of_classes(queues, D, n, Z, X, R_k, exact=False)
-
-
-@np.errstate(all="ignore")
-def open_network(stations: Sequence[Station], lamda) -> Solution:
-    """An open network: customers arrive at rate `lamda`, and each visits all stations.
-
-    Each station behaves as if it were alone (Jackson 1957). With one class, `lamda` is a rate or an
-    array of them; with several, one rate per class, and queues have one server. A station that
-    cannot serve as fast as customers arrive has infinite Q and R.
-
-    >>> open_network([queue(0.1), queue(0.2, servers=2)], [5.0, 9.0, 10.0]).R.round(6)
-    array([0.466667, 2.052632,      inf])
-    """
-    D = _network(stations, 1.0)[0]
-    rates = valid({"lamda": lamda})["lamda"]
-    if D.ndim == 2:
-        _one_per_class("lamda", rates, D.shape[1])
-    R_k, rho = np.zeros((2, len(D), *rates.shape))
-    for k, (d, station) in enumerate(zip(D, stations, strict=True)):
-        load, stretch = rates * d, 1.0
-        if station.capacity is not None:
-            rho[k] = load / station.capacity.max()
-            stretch = _stretch(load.sum() if D.ndim == 2 else load, station.capacity)
-        np.multiply(d, stretch, where=d > 0, out=R_k[k, ...])
-    Q = np.multiply(rates, R_k, where=rates > 0, out=np.zeros_like(R_k))
-    return Solution(_plain(rates), _plain(R_k.sum(0)), R_k, Q, rho)
-
-
-def _stretch(load, capacity: np.ndarray):
-    """R/D of an open station, the sum of n w(n - 1)/capacity(n) over that of w(n): w(n) is the
-    weight of n present.
-    """
-    load = np.asarray(load, dtype=float)
-    result = np.full(load.shape, inf)
-    ahead = np.arange(1, len(capacity))
-    m, last = len(capacity) - 1, capacity[-1]
-    for i, a in np.ndenumerate(load):
-        if a < last:
-            w, idle = _convolution.products(a / capacity[:-1]), (last - a) / last
-            tail = w[m] * (m / idle + 1 / idle**2) / last
-            result[i] = ((ahead / capacity[:-1]) @ w[:-1] + tail) / (w[:-1].sum() + w[m] / idle)
-    return result
 
 
 def _of_classes(queues, D, N, Z, X, R_k, exact: bool) -> Solution:

@@ -92,12 +92,6 @@ def asymptotic_throughput_max(N, D, D_max, Z):
     return _least(N / (D + Z), 1 / D_max)
 
 
-@formula("X_min", continuous)
-def asymptotic_throughput_min(N, D, Z):
-    """Throughput if each customer waits for all others at every station."""
-    return N / (N * D + Z)
-
-
 @formula("X_max", _demands)
 def balanced_throughput_max(N, D, D_max, D_mean, Z):
     """Throughput if all stations had D_mean. Without think time: N/(D + (N - 1) D_mean).

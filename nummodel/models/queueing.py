@@ -6,7 +6,7 @@ of scalars or arrays of any broadcastable shape, in seconds. The wait of an unst
 `inf`.
 
 For every station `R` is `W + S`, and the number present is `operational.little_population` of
-throughput and `R`. Throughput is `lamda`, of M/M/c/K `mmck_throughput`, of M/M/c//N N/(Z + R).
+throughput and `R`. Throughput is `lamda`, or N/(Z + R) of M/M/c//N.
 
 Kleinrock, Queueing Systems I (1975); Allen, Probability, Statistics, and Queueing Theory (1990).
 """
@@ -15,7 +15,7 @@ from math import log
 
 import numpy as np
 
-from nummodel.arguments import feasible, station, valid
+from nummodel.arguments import feasible, ordered, station, valid
 from nummodel.formula import formula
 from nummodel.models import _erlang
 
@@ -111,13 +111,6 @@ def mmc_response(lamda, S, c):
 
 
 @station
-def mmc_population(lamda, S, c):
-    """M/M/c: mean number present, those in service included."""
-    a = lamda * S
-    return np.where(a < c, a + lamda * mmc_waiting(lamda, S, c), np.inf)
-
-
-@station
 def mmc_waiting_percentile(lamda, S, c, p):
     """M/M/c: the wait that a share `p` does not exceed; 0 for those who find a server free.
 
@@ -191,19 +184,16 @@ def mmck_blocking(lamda, S, c, K):
     >>> mmck_blocking(lamda=4, S=1, c=5, K=[5, 12])
     array([0.19906687, 0.02562322])
     """
-    return _erlang.mmck(lamda, S, c, K)[0]
+    from scipy.special import xlogy
 
-
-@station
-def mmck_throughput(lamda, S, c, K):
-    """M/M/c/K: throughput, the rate of arrivals that are not turned away."""
-    return _erlang.mmck(lamda, S, c, K)[1]
-
-
-@station
-def mmck_waiting(lamda, S, c, K):
-    """M/M/c/K: mean wait of the customers that are not turned away."""
-    return _erlang.mmck(lamda, S, c, K)[2]
+    ordered({"c": c, "K": K}, "c", "K")
+    rho, places = lamda * S / c, K - c
+    # Of n = c ... K present, over the largest: all places taken, nobody waits, and up to K - 1.
+    low, step = np.minimum(rho, 1), np.minimum(rho, 1 / rho)
+    full, none = np.exp(xlogy(places, low)), np.exp(-xlogy(places, np.maximum(rho, 1)))
+    fewer = np.where(rho == 1, places, np.expm1(xlogy(places, step)) / (step - 1))
+    B = _erlang.erlang_b(lamda * S, c)
+    return np.minimum(B * full / (none + B * low * fewer), 1.0)
 
 
 @station

@@ -203,7 +203,6 @@ DRAWN = {
     "law": lambda rng, _: list(scaling.LAWS.values())[rng.integers(4)],
     "networks.N": by_class("N"),
     "networks.Z": by_class("Z"),
-    "networks.lamda": by_class("lamda"),
     "networks.D": lambda rng, _: [number(rng, "D"), [time(rng)] * 3][rng.integers(2)],
     "latency": table(1.0, 2.0, 3.0, 0.0, 1e300, 1e-300),
     "memory.channels": lambda rng, _: int(rng.choice([1, 2, 6, 0])),
@@ -246,7 +245,7 @@ def arguments(rng, function):
 #: Results that are shares, by the end of a function's name.
 SHARES = ("erlang_b", "erlang_c", "_blocking", "ramdisk_remote")
 #: May be above 1, as their documentation says: what is asked for and cannot be had.
-LOADS = ("networks.open_network", "storage.interrupt_load")
+LOADS = ("storage.interrupt_load",)
 
 
 def near(left, right):
@@ -267,7 +266,7 @@ def sound(function, given, result):
         empty = np.broadcast_to(np.asarray(parts["X"]) == 0, np.shape(parts["Q"])[1:])
         for n in ("R", "R_k"):  # with nobody there
             parts[n] = np.where(empty, 0.0, parts[n])
-        if function != "networks.open_network" and np.ndim(given["stations"][0].D) == 0:
+        if np.ndim(given["stations"][0].D) == 0:
             N, X, R = np.asarray(given["N"]), np.asarray(parts["X"]), np.asarray(parts["R"])
             if not near((X * (R + given.get("Z", 0.0)))[N > 0], N[N > 0]):
                 return "Little's law"
