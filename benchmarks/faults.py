@@ -47,7 +47,6 @@ TESTS = {
     "_convolution": ["test_convolution", "test_networks"],
     "_erlang": ["test_queueing"],
     "_many": ["test_systems"],
-    "_program": ["test_nodes"],
     "_shards": ["test_locks"],
     "_stations": ["test_systems"],
     "operational": ["test_networks", "test_storage", "../test_formula"],

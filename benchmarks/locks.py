@@ -4,7 +4,7 @@ From the throughputs on one node, and from those on one and two, `nodes.outlook`
 more nodes. What is settled from tables (`Widths`) is settled without the program that is predicted,
 on both machines. Two baselines get ranges from the quantiles of their own errors in the other
 programs. Run by `make locks`; the figures go to benchmarks/LOCKS.md. `--constants` prints `WIDTHS`
-of `nummodel/models/_program.py`, which all programs settle together.
+of `nummodel/models/nodes.py`, which all programs settle together.
 """
 
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from tqdm import tqdm
 
-from nummodel.models import _program, nodes
+from nummodel.models import nodes
 from nummodel.records import data
 
 OUTPUT = Path(__file__).parent / "LOCKS.md"
@@ -40,7 +40,7 @@ MAIN = [locks[0] for locks in NAMES.values()]
 KEYS = ["program", "lock", "kind", "nodes"]
 LEVEL = 0.9
 #: Where what is missed is settled, this is where it begins: one round of expectation-maximisation.
-BEGIN = _program.Widths(0.1, 0.08, 0.12)
+BEGIN = nodes.Widths(0.1, 0.08, 0.12)
 
 
 def measured(table: str) -> pd.DataFrame:
@@ -61,11 +61,11 @@ def figures(frame: pd.DataFrame) -> tuple[dict, int]:
 # --- what the model misses --------------------------------------------------------------------
 
 
-def misses(table: str) -> dict[tuple[str, str], tuple[_program.Program, np.ndarray, list]]:
+def misses(table: str) -> dict[tuple[str, str], tuple[nodes.Program, np.ndarray, list]]:
     """By table and program: given all its rows, the numbers that are likely, and what is missed."""
     result = {}
     for name, frame in measured(table).groupby("program"):
-        program = _program.Program(*figures(frame[frame["lock"].isin(MAIN)]), widths=BEGIN)
+        program = nodes.Program(*figures(frame[frame["lock"].isin(MAIN)]), widths=BEGIN)
         drawn = program.draws(steps=250)
         result[table, name] = (
             program,
@@ -79,17 +79,17 @@ def misses(table: str) -> dict[tuple[str, str], tuple[_program.Program, np.ndarr
     return result
 
 
-def settled(missed: dict, without: str = "", tables=(A48, I20)) -> _program.Widths:
+def settled(missed: dict, without: str = "", tables=(A48, I20)) -> nodes.Widths:
     """Root mean squares over the programs of `tables`, one of them left out."""
     levels, drifts = [], {True: [], False: []}
     for (table, name), (program, drawn, steps) in missed.items():
         if name != without and table in tables:
-            level = (drawn[:, len(_program.PRIOR) : -1] ** 2).mean(axis=0)
+            level = (drawn[:, len(nodes.PRIOR) : -1] ** 2).mean(axis=0)
             levels += [v for v, k in zip(level, program.kinds, strict=True) if k != "queue"]
             for kind, square in steps:
-                drifts[kind in _program.SLOWED].append(square)
+                drifts[kind in nodes.SLOWED].append(square)
     squares = (levels, drifts[False], drifts[True])
-    return _program.Widths(*(float(np.sqrt(max(np.mean(s), 4e-4))) for s in squares))
+    return nodes.Widths(*(float(np.sqrt(max(np.mean(s), 4e-4))) for s in squares))
 
 
 # --- predictions ------------------------------------------------------------------------------
@@ -114,7 +114,7 @@ def outlooks(frame: pd.DataFrame, known: int, widths) -> pd.DataFrame:
         X, N = figures(own[own["nodes"] <= known])
         if "queue" not in X[1]:
             continue
-        program = _program.Program(X, N, widths=widths(own["program"].iloc[0]))
+        program = nodes.Program(X, N, widths=widths(own["program"].iloc[0]))
         drawn = program.draws()
         for at, there in own[own["nodes"] > known].groupby("nodes"):
             ends = np.quantile(program.predicted(drawn, at), nodes.ENDS, axis=1).T
@@ -234,10 +234,10 @@ def likely(missed: dict) -> list[str]:
     names = ("writer_growth", "reader_growth", "far_growth", "memory")
     lines = ["| machine | program | " + " | ".join(names) + " |", "|---" * 6 + "|"]
     for (table, name), (_, drawn, _) in missed.items():
-        at = dict(zip(_program.PRIOR, drawn.T, strict=False))
+        at = dict(zip(nodes.PRIOR, drawn.T, strict=False))
         cells = [f"{at[n].mean():.2f} ± {at[n].std():.2f}" for n in names]
         lines.append(f"| {table[-3:].upper()} | {name} | " + " | ".join(cells) + " |")
-    prior = [f"{m:.2f} ± {s:.2f}" for m, s in (_program.PRIOR[n] for n in names)]
+    prior = [f"{m:.2f} ± {s:.2f}" for m, s in (nodes.PRIOR[n] for n in names)]
     return [*lines, "| before any row | | " + " | ".join(prior) + " |"]
 
 
@@ -267,7 +267,7 @@ def full_lock() -> list[str]:
 
 
 @click.command()
-@click.option("--constants", is_flag=True, help="Print WIDTHS of _program.py, and stop.")
+@click.option("--constants", is_flag=True, help="Print WIDTHS of nodes.py, and stop.")
 def main(constants: bool) -> None:
     missed = misses(A48) | misses(I20)
     if constants:

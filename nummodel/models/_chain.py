@@ -1,6 +1,6 @@
 """A closed system with a lock: the birth and death process of the number of threads at the lock."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from math import prod
 from typing import Any, NamedTuple
 
@@ -56,44 +56,39 @@ def solve(grant: Grant, N, Z, c=np.inf) -> Contended:
     shape = aligned({"grant": sum(ends[1:], ends[0]), "N": N}) if most else N.shape
     systems = max(prod(shape), 1)
     feasible("N", most, min(THREADS, FIGURES // systems), "one step for each thread")
-    # If at most n could be present: the probability `last` of n, the rate X of grants, the mean Q.
-    last: Any = 1.0
-    X: Any = 0.0
-    Q: Any = 0.0
     think: Any = np.maximum(Z, NEVER)  # so that no sum below is 0
     think = think if shape else float(think)  # floats of Python are faster than those of NumPy
     step = max(BLOCK // systems, 1)
-    for first in range(1, most + 1, step):
-        n = np.arange(first, min(first + step, most + 1))
-        present = n.reshape(-1, *(1,) * N.ndim)
-        room = np.maximum(np.minimum(N - present + 1, c - (present > 1)), 0.0)
-        lists = (
-            (room, seconds(n.tolist())) if shape else (room.tolist(), seconds(n.tolist()).tolist())
-        )
-        for k, free, t in zip(n.tolist(), *lists, strict=True):
-            entering = last * free
-            total = entering * t + think
-            rate, fewer = entering / total, think / total
-            last = rate * t
-            X = X * fewer + rate
-            Q = Q * fewer + last * k
+
+    def steps():
+        for first in range(1, most + 1, step):
+            n = np.arange(first, min(first + step, most + 1))
+            present = n.reshape(-1, *(1,) * N.ndim)
+            room = np.maximum(np.minimum(N - present + 1, c - (present > 1)), 0.0)
+            t = seconds(n.tolist())
+            lists = (room, t) if shape else (room.tolist(), t.tolist())
+            yield from zip(*lists, strict=True)
+
+    X, Q = walked(steps(), think)
     X, Q, N = np.broadcast_arrays(X, Q, N)
     share = np.divide(Q, N, out=np.zeros(Q.shape), where=N > 0)
     return Contended(*(v.copy() if v.ndim else float(v) for v in (X, Q, share)))
 
 
-def throughput(grant: np.ndarray, Z: np.ndarray) -> np.ndarray:
-    """What `solve` gives as X for as many threads as `grant` has rows, without its checks."""
+def walked(steps: Iterable, think) -> tuple[Any, Any]:
+    """X and mean Q of a chain, whose step to n present has the room of n and the grant with n."""
+    # If at most n could be present: the probability `last` of n, the rate X of grants, the mean Q.
     last: Any = 1.0
     X: Any = 0.0
-    think = np.maximum(Z, NEVER)
-    for free, t in zip(range(len(grant), 0, -1), grant, strict=True):
+    Q: Any = 0.0
+    for n, (free, t) in enumerate(steps, 1):
         entering = last * free
         total = entering * t + think
-        rate = entering / total
+        rate, fewer = entering / total, think / total
         last = rate * t
-        X = X * (think / total) + rate
-    return X
+        X = X * fewer + rate
+        Q = Q * fewer + last * n
+    return X, Q
 
 
 def rows(grant: Grant) -> Callable[[Sequence[int]], np.ndarray]:

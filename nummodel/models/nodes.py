@@ -16,20 +16,62 @@ hand-over longer on more nodes:
 All work, in the lock and outside, is slower by a share of 1 - 1/nodes, as some of its memory is on
 other nodes: this is why a cohort lock slows down, too.
 
-Each number of this model is unknown, but not any value is likely. `_program.PRIOR` says which are,
+Each number of this model is unknown, but not any value is likely. `PRIOR` says which are,
 and throughputs narrow this down. So `outlook` gives the range that holds the throughput on more
 nodes in nine of ten cases. The model misses something as well, and more with every doubling of the
 nodes: how much was settled with `benchmarks/locks.py`, whose table tells how well the ranges hold.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from nummodel.arguments import count, feasible, ordered, within
-from nummodel.models._program import KINDS, Program
+from nummodel.models import _chain, locks
+
+#: Kinds of locks. Those that stay hand over in their node while somebody waits there; the waiters
+#: of those that slow down make each hand-over longer.
+KINDS = ("queue", "ticket", "tas", "ttas", "backoff", "cohort", "hierarchical")
+STAY, SLOWED = ("cohort", "hierarchical"), ("ticket", "tas", "ttas")
+#: What a throughput may be off by itself: about the standard error of a median of five runs.
+NOISE = 0.02
+#: Threads that the lock feeds, over those of a node: up to the first number, any power of ten is as
+#: likely as another; beyond, where the lock would hardly slow the program on ten nodes, each double
+#: number is half as likely; the second is the largest that is tried.
+FEEDS, MOST = 10.0, 1000.0
+#: Most standard deviations from its mean that a number is tried, where throughputs contradict it.
+FARTHEST = 6.0
+#: Mean and standard deviation of each unknown number, as the protocols and latencies of common
+#: machines say: nothing was fitted here, but the tables of `benchmarks/locks.py` were known.
+PRIOR = {
+    "reader": (np.log(5e-8), 1.0),  # log of what a waiter that reads adds to a unit of work [s]
+    "writer": (np.log(2.0), 0.5),  # log of what a waiter that writes adds, over that
+    "far": (np.log(2.0), 0.8),  # log of what a crossing on two nodes adds, over the reader
+    "reader_growth": (0.0, 0.3),  # exponents of nodes: as h_reader * nodes**reader_growth
+    "writer_growth": (0.5, 0.5),  # 0 if requests are answered node by node, about 1 as they come
+    "far_growth": (0.5, 0.5),
+    "memory": (0.2, 0.2),  # share by which work is slower if all of memory is on other nodes
+    "ticket": (0.0, 0.4),  # log of a waiter of the ticket lock, over the reader
+    "ttas": (0.5, 0.3),  # a waiter of test-and-test-and-set: from reading, 0, to writing, 1
+    "backoff": (np.log(0.1), 0.7),  # log of a waiter that backs off, over the reader
+}
+#: With latencies known: log of the reader over half a hand-over, for one to some uses in a unit.
+USES = (0.5, 0.8)
+
+
+class Widths(NamedTuple):
+    """Standard deviations of logs: what the model misses. `benchmarks/locks.py` settles them."""
+
+    level: float  # of a hold time on one node, over the queue lock's
+    drift: float  # of a throughput for each doubling of the nodes
+    drift_slowed: float  # the same, for locks whose waiters slow them
+
+
+WIDTHS = Widths(0.12, 0.065, 0.141)
+
 
 #: An interval that is to hold nine in ten, and its middle.
 ENDS = (0.5, 0.05, 0.95)
@@ -88,14 +130,15 @@ def outlook(X: Mapping, N: int, nodes: int, h=None, h_remote=None) -> dict[str, 
             f"X is up to {highest:g} on one node, expected no more than one use in each hand-over, "
             f"{h:g} s"
         )
-    told = {kind: _beside(figure, x[1][kind], nodes) for kind, figure in x.get(nodes, {}).items()}
-    if set(told) == set(x[1]):
-        return told
+    there = {kind: _beside(figure, x[1][kind], nodes) for kind, figure in x.get(nodes, {}).items()}
+    if set(there) == set(x[1]):
+        return there
     program = Program(x, number, h, h_remote)
     logs = program.predicted(program.draws(), nodes) - program.y[1][:, None]
     ends = np.exp(np.quantile(logs, ENDS, axis=1).T)
-    found = {kind: Ratio(*map(float, row)) for kind, row in zip(program.kinds, ends, strict=True)}
-    return found | told
+    return {
+        kind: Ratio(*row) for kind, row in zip(program.kinds, ends.tolist(), strict=True)
+    } | there
 
 
 def _beside(there: tuple[float, float], here: tuple[float, float], nodes: int) -> Ratio:
@@ -112,15 +155,13 @@ def _measured(X: Any) -> dict[int, dict[str, tuple[float, float]]]:
         raise ValueError(f"X is {X!r}, expected throughputs by locks, or by nodes and locks")
     by_nodes = X if all(isinstance(x, Mapping) for x in X.values()) else {1: X}
     whole = {count("the number of nodes in X", n): x for n, x in by_nodes.items()}
-    if 1 not in whole or "queue" not in whole[1] or not set(whole[1]) <= set(KINDS):
-        found = ", ".join(map(str, whole.get(1, ()))) or "none"
-        raise ValueError(f"X has {found} on one node; expected queue and any of {', '.join(KINDS)}")
-    for n, x in whole.items():
-        if not x or not set(x) <= set(whole[1]):
-            found = ", ".join(map(str, x)) or "none"
-            raise ValueError(
-                f"X has {found} on {n} nodes; expected only locks measured on one node"
-            )
+    for n in sorted({1, *whole}):
+        there = whole.get(n, {})
+        kinds, rule = KINDS, f"one node; expected queue and any of {', '.join(KINDS)}"
+        if n > 1:
+            kinds, rule = whole[1], f"{n} nodes; expected only locks measured on one node"
+        if not there or not set(there) <= set(kinds) or (n == 1 and "queue" not in there):
+            raise ValueError(f"X has {', '.join(map(str, there)) or 'none'} on {rule}")
     return {n: {k: _figure(f"X[{n}][{k!r}]", v) for k, v in x.items()} for n, x in whole.items()}
 
 
@@ -135,24 +176,162 @@ def _latencies(h: Any, h_remote: Any, nodes: int) -> tuple[float | None, Any]:
     """A hand-over inside a node, and how long hand-overs across nodes take on each number of nodes:
     one figure for two nodes, or a matrix.
     """
-    if h is not None:
-        h = _one("h", h)
+    h = None if h is None else _one("h", h)
     if h_remote is None:
         return h, None
     table = np.array(h_remote, dtype=object)
-    if h is not None and table.ndim == 2 and table.shape[0] == table.shape[1]:
+    square = table.ndim == 2 and len(set(table.shape)) == 1
+    if h is not None and square:
         h_remote = np.where(np.eye(len(table)), h, table)  # whatever stands on the diagonal
     far = within("h_remote", h_remote, 1e-30, 1e30, ndim=(0, 2))
-    if far.ndim == 2 and (far.shape[0] != far.shape[1] or len(far) < max(nodes, 2)):
+    if far.ndim and (not square or len(far) < max(nodes, 2)):
         raise ValueError(f"h_remote is {far.shape}, expected a row and a column for {nodes} nodes")
     if h is None and far.ndim == 0:
         raise ValueError("h is None, expected a hand-over inside a node beside h_remote")
     h = float(np.diag(far).mean()) if h is None else h
-    outside = far[~np.eye(len(far), dtype=bool)] if far.ndim else far
-    ordered({"h": h, "h_remote": outside}, "h", "h_remote")
+    ordered({"h": h, "h_remote": _across(far)}, "h", "h_remote")
     return h, far
+
+
+def _across(h_remote: np.ndarray, nodes: int | None = None) -> np.ndarray:
+    """The hand-overs between different nodes, of the first `nodes` of them."""
+    first = h_remote[:nodes, :nodes] if h_remote.ndim else h_remote
+    return first[~np.eye(len(first), dtype=bool)] if first.ndim and len(first) > 1 else first
 
 
 def _one(name: str, value: Any) -> float:
     """One measured number: figures beyond these ends cannot be read with floats."""
     return float(within(name, value, 1e-30, 1e30, ndim=(0,)))
+
+
+class Program:
+    """N threads on each node and log throughputs `y` by nodes, nan where none was measured."""
+
+    def __init__(
+        self,
+        X: Mapping[int, Mapping[str, tuple[float, float]]],
+        N: int,
+        h: float | None = None,
+        h_remote: np.ndarray | None = None,
+        widths: Widths = WIDTHS,
+    ):
+        self.N, self.h, self.h_remote, self.kinds = N, h, h_remote, list(X[1])
+        rows = {n: np.array([X[n].get(k, (np.nan, 0.0)) for k in self.kinds]) for n in sorted(X)}
+        self.y = {n: np.log(row[:, 0]) for n, row in rows.items()}
+        self.noise = {n: np.hypot(NOISE, row[:, 1] / row[:, 0]) for n, row in rows.items()}
+        self.drift = np.where(np.isin(self.kinds, SLOWED), widths.drift_slowed, widths.drift)
+        self.log_N_sat = np.linspace(0, np.log(MOST * N), 2000)
+        busy = locks.solve(lambda n: 1.0, N, np.expm1(self.log_N_sat)).X
+        self.log_S = np.log(busy) - self.y[1][self.kinds.index("queue")]
+        prior = dict(PRIOR)
+        if h is not None:
+            prior["reader"] = (np.log(h / 2) + USES[0], USES[1])
+        if h is not None and h_remote is not None:
+            prior["far"] = (np.log(2 / h), prior["far"][1])
+            if h_remote.ndim:  # tells how the distance grows
+                prior["far_growth"] = (0.0, prior["far_growth"][1])
+        mean, sd = np.array(list(prior.values())).T
+        level = np.where(np.array(self.kinds) == "queue", 0.0, widths.level)
+        self.mean = np.concatenate([mean, np.zeros(len(level))])
+        self.sd = np.concatenate([sd, np.hypot(level, self.noise[1])])
+
+    def log_throughput(self, unknown: np.ndarray, nodes: int) -> np.ndarray:
+        """Log X of each kind and draw. Columns: those of `PRIOR`, levels, the log of N_sat."""
+        at = dict(zip(PRIOR, unknown.T, strict=False))
+        level, N_sat = unknown[:, len(PRIOR) : -1].T, np.exp(unknown[:, -1])
+        S = np.exp(np.interp(unknown[:, -1], self.log_N_sat, self.log_S))
+        reader = np.minimum(np.exp(at["reader"]), S / 2)  # whose hand-over is in S
+        read = reader * nodes ** at["reader_growth"]
+        write = reader * np.exp(at["writer"]) * nodes ** at["writer_growth"]
+        costs = {
+            "ticket": read * np.exp(at["ticket"]),
+            "tas": write,
+            "ttas": read ** (1 - at["ttas"]) * write ** at["ttas"],
+            "backoff": read * np.exp(at["backoff"]),
+        }
+        waiter = np.array([costs.get(k, np.zeros_like(S)) for k in self.kinds])
+        far = reader * np.exp(at["far"]) * (nodes / 2) ** at["far_growth"] * self.distance(nodes)
+        slower = 1 + np.maximum(at["memory"], 0) * (1 - 1 / nodes)
+        hold, Z = S * np.exp(level) * slower, np.maximum((N_sat - 1) * S * slower, _chain.NEVER)
+        crossing = _crossings(tuple(self.kinds), self.N * nodes, nodes)
+        waiters = np.arange(self.N * nodes)[:, None, None]
+        grant = hold + waiter * waiters + far * crossing
+        return np.log(_chain.walked(zip(range(len(grant), 0, -1), grant, strict=True), Z)[0])
+
+    def distance(self, nodes: int) -> float:
+        """How much longer hand-overs take across nodes [s], on average; 1 if that is not known."""
+        if self.h_remote is None:
+            return 1.0
+        return float(np.mean(_across(self.h_remote, nodes))) - (self.h or 0.0)
+
+    def steps(self, unknown: np.ndarray) -> Iterator[tuple[int, np.ndarray, float, float]]:
+        """From one number of nodes to the next: the kind, error, variance of noise, doublings."""
+        before: dict[int, tuple] = {}
+        for nodes, y in self.y.items():
+            error = y[:, None] - self.log_throughput(unknown, nodes)
+            for k in map(int, np.flatnonzero(~np.isnan(y))):
+                noise = self.noise[nodes][k] ** 2
+                last, its_error, its_noise = before.get(k, (nodes, 0.0, 0.0))
+                yield k, error[k] - its_error, noise + its_noise, float(np.log2(nodes / last))
+                before[k] = nodes, error[k], noise
+
+    def log_posterior(self, unknown: np.ndarray) -> np.ndarray:
+        """Up to a constant, for each draw."""
+        top = self.log_N_sat[-1]
+        inside = (unknown[:, -1] >= 0) & (unknown[:, -1] <= top)
+        z = (unknown[:, :-1] - self.mean) / self.sd
+        inside &= (abs(z) < FARTHEST).all(axis=1)
+        total = -0.5 * (z**2).sum(axis=1)
+        total -= np.maximum(unknown[:, -1] - np.log(FEEDS * self.N), 0.0)
+        unknown = np.where(inside[:, None], unknown, np.append(self.mean, 0.0))
+        for k, error, noise, doublings in self.steps(unknown):
+            total -= 0.5 * error**2 / (noise + self.drift[k] ** 2 * doublings)
+        return np.where(inside, total, -np.inf)
+
+    def draws(self, walkers: int = 200, steps: int = 600, seed: int = 1) -> np.ndarray:
+        """Draws of the unknown numbers. Each half of the walkers steps along differences between
+        two of the other half: differential evolution (ter Braak 2006).
+        """
+        rng, half = np.random.default_rng(seed), walkers // 2
+        at = self.mean + self.sd * rng.standard_normal((8 * walkers, len(self.mean)))
+        at = np.column_stack([at, rng.uniform(0, self.log_N_sat[-1], len(at))])
+        at = rng.permutation(at[np.argsort(-self.log_posterior(at))[:walkers]])
+        p, kept = self.log_posterior(at), []
+        for step in range(steps):
+            for own, other in ((slice(half), slice(half, None)), (slice(half, None), slice(half))):
+                first, second = at[other][rng.integers(half, size=(2, half))]
+                length = 2.38 / np.sqrt(2 * at.shape[1]) * rng.uniform(0.5, 1, (half, 1))
+                new = at[own] + (first - second) * (length if step % 10 else 1.0)
+                new += 1e-4 * rng.standard_normal(new.shape)
+                p_new = self.log_posterior(new)
+                taken = np.log(rng.random(half)) < p_new - p[own]
+                at[own] = np.where(taken[:, None], new, at[own])
+                p[own] = np.where(taken, p_new, p[own])
+            if step >= steps // 2 and step % 20 == 0:
+                kept.append(at.copy())
+        return np.concatenate(kept)
+
+    def predicted(self, unknown: np.ndarray, nodes: int, seed: int = 2) -> np.ndarray:
+        """Draws of log X of each kind, from the last number of nodes on which it was measured."""
+        rng, model = np.random.default_rng(seed), {nodes: self.log_throughput(unknown, nodes)}
+        result = []
+        for k in range(len(self.kinds)):
+            last = max(n for n, y in self.y.items() if n <= nodes and not np.isnan(y[k]))
+            if last == nodes:
+                result.append(np.full(len(unknown), self.y[last][k]))
+                continue
+            model[last] = model.get(last, self.log_throughput(unknown, last))
+            drift = self.drift[k] ** 2 * np.log2(nodes / last)
+            sd = np.sqrt(drift + self.noise[last][k] ** 2 + NOISE**2)
+            change = model[nodes][k] - model[last][k] + sd * rng.standard_normal(len(unknown))
+            result.append(self.y[last][k] + change)
+        return np.array(result)
+
+
+@lru_cache(maxsize=64)
+def _crossings(kinds: tuple[str, ...], most: int, nodes: int) -> np.ndarray:
+    """Crossings of a hand-over with 1 to `most` threads at the lock, for each kind."""
+    n = np.arange(1, most + 1)[:, None]
+    grants = (locks.queue_grant, locks.cohort_grant)
+    everyone, stay = (grant(n, 0.0, 0.0, 1.0, nodes) for grant in grants)
+    return np.where(np.isin(kinds, STAY), stay, everyone)[..., None]

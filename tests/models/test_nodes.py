@@ -10,7 +10,7 @@ import numpy as np
 import protocol
 import pytest
 
-from nummodel.models import _chain, _program, locks
+from nummodel.models import locks
 from nummodel.models import nodes as room
 
 #: A hand-over inside a node and across [s], and threads of a node.
@@ -60,11 +60,11 @@ def test_ranges_hold_nine_in_ten_of_what_is_drawn_from_the_prior():
 
     With 90 % for each range and worlds that are independent, fewer than 80 % or all are unlikely.
     """
-    rng, kinds, held = np.random.default_rng(5), _program.KINDS, []
+    rng, kinds, held = np.random.default_rng(5), room.KINDS, []
     for _ in range(7):
-        start = _program.Program({1: dict.fromkeys(kinds, (1e6, 0.0))}, 2)
+        start = room.Program({1: dict.fromkeys(kinds, (1e6, 0.0))}, 2)
         unknown = rng.normal(start.mean, start.sd)
-        unknown[len(_program.PRIOR)] = 0.0  # the queue lock's level
+        unknown[len(room.PRIOR)] = 0.0  # the queue lock's level
         unknown = np.append(unknown, rng.uniform(0, np.log(20)))[None]
         logs = {n: start.log_throughput(unknown, n)[:, 0] for n in (1, 2, 6)}
         logs[2] = logs[2] + start.drift * rng.normal(size=7)
@@ -127,12 +127,12 @@ def per_waiter(kind, nodes, lock=None):
 
 def test_a_waiter_that_reads_costs_about_the_same_on_any_number_of_nodes():
     growth = np.log(per_waiter("ticket", 8) / per_waiter("ticket", 2)) / np.log(4)
-    assert abs(growth) < _program.PRIOR["reader_growth"][1]
+    assert abs(growth) < room.PRIOR["reader_growth"][1]
 
 
 def test_a_waiter_that_writes_costs_more_if_requests_are_answered_as_they_come():
     """Node by node the line crosses once a node; as they come, with almost every request."""
-    mean, sd = _program.PRIOR["writer_growth"]
+    mean, sd = room.PRIOR["writer_growth"]
     orders = (protocol.TestAndSet, protocol.ArrivalOrder)
     one, two = ([per_waiter("tas", n, lock) for lock in orders] for n in (1, 2))
     by_node, as_they_come = np.log2(np.divide(two, one))
@@ -163,7 +163,7 @@ def test_a_far_hand_over_saturates_if_nodes_are_equally_far_and_grows_if_not():
             grant = 1 / protocol.throughput(protocol.Distant, 48, 12.0, 1.0, **given)[0]
             crossing[nodes] = (grant - 1.5) / (1 - 1 / nodes) if nodes > 1 else grant - 1.5
         assert crossing[1] == pytest.approx(0, abs=0.05)
-        program = _program.Program({1: {"queue": (1.0, 0.0)}}, 6, 0.5, matrix)
+        program = room.Program({1: {"queue": (1.0, 0.0)}}, 6, 0.5, matrix)
         for nodes in (2, 8):
             assert crossing[nodes] == pytest.approx(program.distance(nodes), rel=0.15)
         assert program.distance(8) / program.distance(2) == pytest.approx(growth)
@@ -177,12 +177,6 @@ def test_a_cohort_lock_slows_down_by_memory_alone():
 
 
 # --- edges ------------------------------------------------------------------------------------
-
-
-def test_the_throughput_without_checks_is_that_of_the_closed_system():
-    Z = np.array([0.0, 1e-6, 5e-6])
-    grant = np.array([locks.ticket_grant(n, [1e-6, 1e-7, 0.0], H, H) for n in range(1, 9)])
-    assert (_chain.throughput(grant, Z) == locks.solve(grant, 8, Z).X).all()
 
 
 def test_what_was_measured_is_told_without_a_range():
@@ -254,7 +248,7 @@ def test_a_program_that_is_limited_by_its_lock_says_so():
 def test_one_node_is_reproduced_by_the_draws():
     """Given throughputs of one node alone, the draws give these, to their noise."""
     X = {"queue": 1e6, "ticket": 8e5, "tas": 5e5, "cohort": 1.2e6}
-    program = _program.Program({1: {k: (x, 0.0) for k, x in X.items()}}, 6)
+    program = room.Program({1: {k: (x, 0.0) for k, x in X.items()}}, 6)
     modelled = program.log_throughput(program.draws(), 1)
     assert np.exp(modelled.mean(axis=1)) == pytest.approx(list(X.values()), rel=0.03)
     assert (modelled.std(axis=1) < 0.05).all()
