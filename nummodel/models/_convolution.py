@@ -22,6 +22,7 @@ the other series are short, since their stations are not full.
 """
 
 from collections.abc import Iterator
+from functools import reduce
 from math import exp, expm1, inf, isqrt, log, log2, sqrt
 from typing import NamedTuple
 
@@ -56,18 +57,12 @@ class Series(NamedTuple):
 
     def terms(self, size: int) -> np.ndarray:
         """The first `size` terms, one by one."""
-        terms, m = np.zeros(size), len(self.head)
-        terms[:m] = self.head[:size]
-        end = int(min(size, self.reach))
-        if end > m:
-            terms[m] = self.last
-            terms[m:end] = filtered([1.0], self.ratio, terms[m:end])
-        return terms
+        terms = self.convolved(np.ones(1), size)
+        return np.concatenate([terms, np.zeros(size - len(terms))])
 
     def convolved(self, g: np.ndarray, size: int) -> np.ndarray:
         """The first terms of `g` convolved with the head and the tail."""
-        y = self.tail(g, size)
-        return _trimmed(_sum(y, _product(g, self.head, size)) if len(self.head) else y)
+        return _trimmed(_with_product(self.tail(g, size), g, self.head))
 
     def tail(self, g: np.ndarray, size: int) -> np.ndarray:
         """The first terms of `g` convolved with the tail."""
@@ -81,10 +76,9 @@ class Series(NamedTuple):
 
     def number(self, without: np.ndarray, size: int) -> np.ndarray:
         """The network without the station convolved with n times the terms."""
-        m = len(self.head)
-        tail = self.tail(without, size)
+        m, tail = len(self.head), self.tail(without, size)
         y = m * tail + filtered([0.0, self.ratio], self.ratio, tail)
-        return _sum(y, _product(without, np.arange(m) * self.head, size)) if m else y
+        return _with_product(y, without, np.arange(m) * self.head)
 
 
 def solve(stations: list[tuple[float, np.ndarray]], Z: float, N: np.ndarray):
@@ -186,49 +180,36 @@ def _at_rate(series, thinking, order, apart: int | None, N: np.ndarray):
     size = int(N.max()) + 1
     fixed = [k for k in order if not len(series[k].head)]
     varying = [k for k in order if len(series[k].head)]
-    P = base = _filtered_by_all([series[k] for k in fixed], thinking, size)
-    for k in varying:
-        P = series[k].convolved(P, size)
-    alone = series[apart].terms(size) if apart is not None else np.ones(1)
 
-    def at(y: np.ndarray, n: np.ndarray, terms: np.ndarray = alone) -> np.ndarray:
-        """`y` convolved with the series that is kept apart, at n of 0 or more."""
-        if apart is None:
-            return (y if len(y) == size else np.concatenate([y, np.zeros(size - len(y))]))[n]
-        parts = ((y[: i + 1], terms[max(i + 1 - len(y), 0) : i + 1]) for i in n.tolist())
-        return np.array([some @ others[::-1] for some, others in parts])
+    def beside(g: np.ndarray, k: int) -> np.ndarray:
+        return series[k].convolved(g, size)
+
+    base = reduce(beside, fixed, thinking)
+    P = reduce(beside, varying, base)
+    alone = None if apart is None else series[apart].terms(size)
 
     def numbers() -> Iterator[tuple[int, np.ndarray]]:
-        ratios = {series[k].ratio: np.zeros(0) for k in fixed}  # equal stations share their work
+        ratios = np.array([series[k].ratio for k in fixed])
         if apart is None and len(N) == 1:  # for one population a polynomial is faster
-            sums = polynomials(P[: N[0]][::-1], np.array(list(ratios)))
-            ratios = dict(zip(ratios, sums[:, None], strict=True))
-        else:
-            for r in ratios:
-                ratios[r] = at(Series(np.zeros(0), 1.0, r).convolved(P, size), N - 1)
-        for k in fixed:
-            yield k, series[k].ratio * ratios[series[k].ratio]
-        for k, rest in _without(base, series, varying, size):
-            yield k, at(series[k].number(rest, size), N)
+            sums = dict(zip(ratios, ratios * polynomials(P[: N[0]][::-1], ratios), strict=True))
+        else:  # equal stations share their work
+            each = {r: Series(np.zeros(0), r, r).convolved(P, size) for r in set(ratios)}
+            sums = {r: _at(y, alone, N - 1) for r, y in each.items()}
+        yield from ((k, sums[series[k].ratio]) for k in fixed)
+        for k, others in _without(base, series, varying, size):
+            yield k, _at(series[k].number(others, size), alone, N)
         if apart is not None:
-            yield apart, at(P, N, np.arange(size) * alone)
+            yield apart, _at(P, np.arange(size) * alone, N)
 
-    return at(P, N), at(P, N - 1), numbers()
+    return _at(P, alone, N), _at(P, alone, N - 1), numbers()
 
 
-def _filtered_by_all(series: list[Series], g: np.ndarray, size: int) -> np.ndarray:
-    """`g` convolved with series that have no head, the longest of them first."""
-    from scipy.signal import sosfilt
-
-    if not series:
-        return g
-    sections = [[f.last, 0, 0, 1, -f.ratio, 0] for f in series]
-    end = int(min(size, len(g) + 2 * series[0].reach))
-    while True:  # as far as there are terms that count
-        y = sosfilt(sections, np.concatenate([g, np.zeros(end)])[:end])
-        if end == size or y[-1] <= NOTHING:
-            return _trimmed(y)
-        end = min(size, 2 * end)
+def _at(y: np.ndarray, alone: np.ndarray | None, n: np.ndarray) -> np.ndarray:
+    """`y` at n of 0 or more, convolved with the series that is kept apart, if there is one."""
+    if alone is None:
+        return np.where(n < len(y), y[np.minimum(n, len(y) - 1)], 0.0)
+    parts = ((y[: i + 1], alone[max(i + 1 - len(y), 0) : i + 1]) for i in n.tolist())
+    return np.array([some @ others[::-1] for some, others in parts])
 
 
 def _without(g: np.ndarray, series: list[Series], among: list[int], size: int):
@@ -244,20 +225,12 @@ def _without(g: np.ndarray, series: list[Series], among: list[int], size: int):
             yield from _without(rest, series, mine, size)
 
 
-def _product(a: np.ndarray, b: np.ndarray, size: int) -> np.ndarray:
-    """The first terms of two series convolved."""
-    y = np.zeros(min(size, len(a) + len(b) - 1))
-    for i in range(0, min(len(b), size), BLOCK):
-        part = np.convolve(a[: size - i], b[i : i + BLOCK])[: len(y) - i]
+def _with_product(y: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """`y`, to which the first terms of two series convolved are added."""
+    for i in range(0, min(len(b), len(y)), BLOCK):
+        part = np.convolve(a[: len(y) - i], b[i : i + BLOCK])[: len(y) - i]
         y[i : i + len(part)] += part
     return y
-
-
-def _sum(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """The sum of two arrays, made in the longer one."""
-    long, short = (a, b) if len(a) >= len(b) else (b, a)
-    long[: len(short)] += short
-    return long
 
 
 def _trimmed(y: np.ndarray) -> np.ndarray:
@@ -273,13 +246,9 @@ def _series(ratios: np.ndarray, top: int) -> Series:
     if m < top and (top - m) * log(ratio) > GROWTH:
         ratios = np.concatenate([ratios, np.full(top - m, ratio)])
         m = len(ratios) - 1
-    if m > top:
-        return Series(_normalised(products(ratios[:top])), 0.0, 0.0)
-    if m == 0:
-        return Series(ratios[:0], exp(-_log_sum(log(ratio), top)), ratio)
-    terms = products(ratios[:-1])
-    if terms[-1] == 0:
-        return Series(_normalised(terms[: np.flatnonzero(terms)[-1] + 1]), 0.0, 0.0)
+    terms = products(ratios[: min(m, top)])
+    if m > top or terms[-1] == 0:
+        return Series(_normalised(_trimmed(terms)), 0.0, 0.0)
     total = terms[:-1].sum() + terms[-1] * exp(_log_sum(log(ratio), top - m))
     return Series(terms[:-1] / total, float(terms[-1] / total), ratio)
 
@@ -316,10 +285,9 @@ def filtered(b: list[float], ratio: float, g: np.ndarray) -> np.ndarray:
 def polynomials(p: np.ndarray, x: np.ndarray) -> np.ndarray:
     """p_0 + p_1 x + p_2 x^2 + ... at every x, in rows of a square, which takes few powers."""
     m = isqrt(len(p)) + 1
-    square = np.zeros(m * m)
-    square[: len(p)] = p
+    square = np.pad(p, (0, m * m - len(p))).reshape(m, m)
     place = np.arange(m)[:, None]
-    return ((square.reshape(m, m) @ x**place) * x ** (m * place)).sum(0)
+    return ((square @ x**place) * x ** (m * place)).sum(0)
 
 
 def _rate(seconds: list[np.ndarray], Z: float, N: int, growth: float) -> float:
@@ -356,12 +324,9 @@ def _mean(logs: np.ndarray, a: float, u: float, N: int) -> float:
 
 def _log_sum(a: float, n: int) -> float:
     """log of exp(0) + exp(a) + .. + exp(n a)."""
-    x = (n + 1) * a
-    if abs(x) < 1e-9:
-        return log(n + 1)
-    if x > 0:  # largest term taken out
-        return n * a + _log_sum(-a, n)
-    return log(expm1(x) / expm1(a))
+    from scipy.special import exprel
+
+    return max(n * a, 0.0) + log((n + 1) * exprel(-(n + 1) * abs(a)) / exprel(-abs(a)))
 
 
 def _geometric_mean(a: float, n: int) -> float:

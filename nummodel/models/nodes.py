@@ -155,9 +155,10 @@ def _measured(X: Any) -> dict[int, dict[str, tuple[float, float]]]:
         raise ValueError(f"X is {X!r}, expected throughputs by locks, or by nodes and locks")
     by_nodes = X if all(isinstance(x, Mapping) for x in X.values()) else {1: X}
     whole = {count("the number of nodes in X", n): x for n, x in by_nodes.items()}
+    kinds: Any = KINDS
     for n in sorted({1, *whole}):
         there = whole.get(n, {})
-        kinds, rule = KINDS, f"one node; expected queue and any of {', '.join(KINDS)}"
+        rule = f"one node; expected queue and any of {', '.join(KINDS)}"
         if n > 1:
             kinds, rule = whole[1], f"{n} nodes; expected only locks measured on one node"
         if not there or not set(there) <= set(kinds) or (n == 1 and "queue" not in there):
