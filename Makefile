@@ -46,8 +46,9 @@ sheet: report $(VENV)/ui  ## put twelve screenshots of the report on one sheet, 
 fuzz: $(VENV)/test  ## run property tests with ten times as many examples, new ones each time
 	@$(BIN)/python -m pytest $(PARALLEL) -m hypothesis --hypothesis-profile=fuzz
 
-lint: $(VENV)/test  ## run only ruff and mypy
+lint: $(VENV)/test  ## run only ruff, mypy and the rules for imports
 	@$(BIN)/ruff check && $(BIN)/ruff format --check && $(BIN)/mypy
+	@$(BIN)/lint-imports --no-cache --no-logo
 
 lint-workflows: $(BIN)/actionlint  ## check .github/workflows with actionlint (needs Go to build it)
 	@$(BIN)/actionlint

@@ -1,6 +1,5 @@
-"""The house: what its wings show, and that imports run downwards only."""
+"""The house: what its wings show. import-linter checks which module imports which."""
 
-import ast
 import importlib
 import subprocess
 import sys
@@ -12,15 +11,6 @@ import nummodel
 
 HOME = Path(nummodel.__file__).parent
 WINGS = ("models", "fits", "records", "answers", "reports")
-#: What a room may import from, by the floor that it is on; what is not listed is on the lowest.
-FLOORS = {
-    "__main__": 7,
-    "cli": 6,
-    **dict.fromkeys(("answers", "measure", "sweeps", "widgets", "reports"), 5),
-    "cluster": 4,
-    **dict.fromkeys(("fits", "records"), 3),
-    "models": 2,
-}
 PUBLIC = {
     f"nummodel{wing and '.'}{wing}.{name}"
     for wing in ("", *WINGS)
@@ -74,25 +64,3 @@ def test_a_wing_shows_nothing_that_is_private(wing):
 def test_what_a_wing_lacks_is_told():
     with pytest.raises(AttributeError, match=r"'nummodel\.models' has no attribute 'lock'"):
         nummodel.models.lock  # noqa: B018
-
-
-def part(path):
-    """Wing, or room of the ground floor, of a path such as nummodel.fits.compare."""
-    return path.split(".")[1] if "." in path else ""
-
-
-@pytest.mark.parametrize("path", sorted(HOME.rglob("*.py")), ids=lambda p: str(p.relative_to(HOME)))
-def test_imports_run_downwards(path):
-    place = path.relative_to(HOME).with_suffix("").parts
-    here = place[0] if len(place) > 1 or place[0] in FLOORS else "ground"
-    floor = FLOORS.get(here, 1)
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("nummodel"):
-            names = [f"{node.module}.{alias.name}" for alias in node.names]
-            for name in names:
-                there = part(name)
-                assert (
-                    there == here
-                    or FLOORS.get(there, 1) < floor
-                    or floor == 1 == FLOORS.get(there, 1)
-                ), f"{here} imports {name}"

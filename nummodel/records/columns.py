@@ -25,6 +25,8 @@ from nummodel.records._names import (
     per_second,
     words,
 )
+from nummodel.records._others import SIZES as SIZES  # the units of times, for other folders
+from nummodel.records._others import quantity
 from nummodel.records.readers import table
 from nummodel.records.readers.table import Cells, is_number
 
@@ -109,7 +111,7 @@ def read(
     used = {load, result, weights}
     run = next((_runs(cells[c]) for c in cells if kind(c) == "run" and c not in used), None)
     if not system:
-        used |= {c for c in cells if _others.quantity(c)[0] != "R"}
+        used |= {c for c in cells if quantity(c)[0] != "R"}
     others, whole, unused = _others.read(cells, used, path, complete)
     time = "R" if "R" in others else "Z"
     unit = time in others and (si or time not in cells)
@@ -148,7 +150,7 @@ def _cells(path: Path) -> tuple[Cells, list[str], bool]:
             notes.append(f"left out: {', '.join(idle)}, below {show(IDLE, '%')} at all loads")
         if volumes := [n for n in devices if n not in disks]:
             notes.append(f"left out: {', '.join(volumes)}, which pass requests on to other devices")
-        servers = {f"c_{_others.quantity(n)[0][2:]}": 1 for n in used}
+        servers = {f"c_{quantity(n)[0][2:]}": 1 for n in used}
         found = found[[n for n in found if n in (*TAKEN, *used)]].assign(**servers)
     cells = Cells({n: dict(zip(lines, map(str, found[n]), strict=True)) for n in found})
     return cells, notes, "R" in reading.columns and reading.columns["R"].unit == "s"
@@ -266,7 +268,7 @@ def _pooled(cells: Cells, used: set[str], N: np.ndarray, path: Path) -> list[str
     for place, (name, column) in enumerate(cells.items(), 1):
         texts, what = list(column.values()), kind(name)
         setting = what in ("configuration", "load") or not _has_numbers(texts)
-        if _others.quantity(name)[0].startswith("U_"):
+        if quantity(name)[0].startswith("U_"):
             continue  # it was measured
         if name in used or what in (*TIMES, "run") or not (setting or what in UNCLEAR):
             continue
