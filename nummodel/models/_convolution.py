@@ -198,7 +198,7 @@ def _at_rate(series, thinking, order, apart: int | None, N: np.ndarray):
         yield from ((k, sums[series[k].ratio]) for k in fixed)
         for k, others in _without(base, series, varying, size):
             yield k, _at(series[k].number(others, size), alone, N)
-        if apart is not None:
+        if apart is not None and alone is not None:
             yield apart, _at(P, np.arange(size) * alone, N)
 
     return _at(P, alone, N), _at(P, alone, N - 1), numbers()

@@ -53,18 +53,6 @@ class Solution:
     rho: np.ndarray
     exact: bool = True
 
-    def _repr_html_(self) -> str:
-        """In a notebook: the stations and the fullest one, for the last population or class."""
-        import pandas as pd
-
-        parts = {"R_k": self.R_k, "Q": self.Q, "rho": self.rho}
-        last = {n: part.reshape(len(part), -1)[:, -1] for n, part in parts.items()}
-        frame = pd.DataFrame(last).rename_axis("station")
-        X, R = (np.atleast_1d(v)[-1] for v in (self.X, self.R))
-        summary = f"X = {X:.4g}, R = {R:.4g}; fullest: station {frame['rho'].idxmax()}"
-        summary += "" if self.exact else "; not exact: Schweitzer's approximation"
-        return f"{frame.to_html(float_format='{:.4g}'.format)}<p>{summary}</p>"
-
 
 def queue(D, servers: int = 1) -> Station:
     """A queue in front of `servers` equal servers; `D` is a demand [s], or one per class."""
@@ -202,7 +190,7 @@ def _network(stations: Sequence[Station], Z) -> tuple[np.ndarray, Any, np.ndarra
         raise ValueError("stations differ in their number of classes: give each one D per class")
     D, think = np.array([s.D for s in stations]), valid({"Z": Z})["Z"]
     if think.ndim:
-        _one_per_class("Z", think, D.shape[1] if D.ndim == 2 else 0)
+        _one_per_class("Z", think, D.shape[1:])
     if not (D.sum(0) + think > 0).all():
         raise ValueError("stations have no demand and Z is 0: nothing takes any time")
     queues = np.array([s.capacity is not None for s in stations])
@@ -224,13 +212,13 @@ def _counts(N) -> np.ndarray:
 
 def _populations(N, classes: int) -> list[int]:
     n = _counts(N)
-    _one_per_class("N", n, classes)
+    _one_per_class("N", n, (classes,))
     return n.tolist()
 
 
-def _one_per_class(name: str, values: np.ndarray, classes: int) -> None:
-    if values.shape != (classes,):
-        expected = f"{classes}, one per class" if classes else "a number"
+def _one_per_class(name: str, values: np.ndarray, shape: tuple[int, ...]) -> None:
+    if values.shape != shape:
+        expected = f"{shape[0]}, one per class" if shape else "a number"
         raise ValueError(f"{name} is {values.tolist()}, expected {expected}")
 
 

@@ -47,7 +47,7 @@ STEPS = 8
 # --- devices ----------------------------------------------------------------------------------
 
 
-def devices(S, m: int = 1, servers: int = 1) -> list[networks.Station]:
+def devices(S, m: int = 1) -> list[networks.Station]:
     """`m` equal devices, each request going to any of them alike, for a time `S` at one.
 
     Each device has a queue of its own, so that one may idle while requests wait at another: N
@@ -56,32 +56,27 @@ def devices(S, m: int = 1, servers: int = 1) -> list[networks.Station]:
     >>> networks.solve(devices(1.0, m=8), 8).X * 15  # 8/15 of 8
     64.0
 
-    `S` is a number, or a list of one per class. A device serves `servers` requests of its queue at
-    a time (channels, actuators).
+    `S` is a number, or a list of one per class.
     """
     m, S = count("m", m, most=MANY), within("S", S, 0, ndim=(0, 1))
-    return [networks.queue(S / m, servers)] * m
+    return [networks.queue(S / m)] * m
 
 
-@checked
-def saturation_depth(stations: Sequence[networks.Station], Z=0.0) -> Any:
+def saturation_depth(stations: Sequence[networks.Station]) -> float:
     """Queue depth beyond which a request must wait somewhere, whatever the order.
 
     For m disks alone it is m. A delay adds to the time, but no request waits there.
 
-    >>> saturation_depth(devices(0.008, m=8)), saturation_depth(devices(0.008, m=8), Z=0.008)
-    (8.0, 16.0)
+    >>> saturation_depth(devices(0.008, m=8))
+    8.0
     >>> saturation_depth([networks.queue(0.001), *devices(0.008, m=8)])  # adapter or disks
     9.0
     """
-    some = isinstance(stations, Sequence) and len(stations) > 0
-    if not some or not all(isinstance(s, networks.Station) and not np.ndim(s.D) for s in stations):
-        raise ValueError("stations: expected at least one, with one D each")
-    widest = [0.0 if s.capacity is None else s.D / s.capacity.max() for s in stations]
-    D = sum(s.D for s in stations)
-    if np.any(D + Z == 0):
-        raise ValueError("stations have no demand and Z is 0: nothing takes any time")
-    return saturation.unchecked(D=D, D_max=max(widest), Z=Z)
+    D, _, _ = networks._network(stations, 0.0)
+    if D.ndim > 1:
+        raise ValueError("stations: expected one D each")
+    widest = max((s.D / s.capacity.max() for s in stations if s.capacity is not None), default=0.0)
+    return float(saturation.unchecked(D=D.sum(), D_max=widest, Z=0.0))
 
 
 @checked
@@ -152,16 +147,13 @@ def ramdisk(N, Z, S, t_local, t_remote, nodes=1, r=0.0, held=1.0) -> Requests:
     four times as long. Eight nodes of four processors take a second; more nodes are approximate.
     """
     within("Z + S + t_local + t_remote", Z + S + t_local + t_remote, 0, LARGEST / 2)
-    arrays = np.broadcast_arrays(N, Z, S, t_local, t_remote, nodes, r, held)
-    shape = arrays[0].shape
-    points = np.stack([array.ravel() for array in arrays], axis=-1)
-    spread = [_spread(int(N), int(q), r) for N, q, r in points[:, [0, 5, 6]]]
+    points = zip(*map(np.ravel, np.broadcast_arrays(N, nodes, r)), strict=True)
+    spread = [_spread(int(n), int(q), one) for n, q, one in points]
     sizes = (min(_classes.terms(p, len(p)), networks.LARGEST) for p in spread)
     terms = sum(max(TERMS // 2000, some) for some in sizes)
     feasible("terms of all systems asked for", terms, TERMS, "fewer at a time, or smaller N")
-    solved = [_ramdisk(there, *point) for there, point in zip(spread, points.tolist(), strict=True)]
-    X, R, rho = np.array(solved).reshape(*shape, 3).transpose(-1, *range(len(shape)))
-    return Requests(*(v if shape else float(v) for v in (X, R, rho)))
+    solved = np.vectorize(_ramdisk, otypes=[float] * 3)
+    return Requests(*(v[()] for v in solved(N, Z, S, t_local, t_remote, nodes, r, held)))
 
 
 def _spread(N: int, nodes: int, r: float) -> list[int]:
@@ -174,10 +166,11 @@ def _spread(N: int, nodes: int, r: float) -> list[int]:
     return [(N + nodes - 1 - i) // nodes for i in range(nodes)]
 
 
-def _ramdisk(there, N, Z, S, t_local, t_remote, _nodes, r, held) -> tuple[float, float, float]:
+def _ramdisk(N, Z, S, t_local, t_remote, nodes, r, held) -> tuple[float, float, float]:
     """`ramdisk` at one point."""
     if not N:
         return 0.0, np.nan, 0.0
+    there = _spread(int(N), int(nodes), r)
     q = len(there)
     at_home = np.arange(q) == 0
     copy = np.where(at_home, t_local, t_remote)  # from or to the home disk, for each node

@@ -166,7 +166,7 @@ def test_iops_hold_every_drive_with_the_same_two_numbers():
         ([networks.queue(1.0, servers=10)], 0.0),
         (storage.devices(1.0, m=10), 0.0),
         ([networks.queue(0.1), *storage.devices(0.4, m=4)], 0.5),
-        ([networks.queue(0.02), *storage.devices(0.7, m=7, servers=1)], 0.28),
+        ([networks.queue(0.02), *storage.devices(0.7, m=7)], 0.28),
     ]
     low, high = storage.iops(N, R=1.0, X_max=10.0)
     assert low[0] == pytest.approx(1.0) and high[0] == pytest.approx(1.0)
@@ -178,7 +178,7 @@ def test_iops_hold_every_drive_with_the_same_two_numbers():
 
 
 def test_saturation_depth():
-    path = [networks.delay(0.001), networks.queue(0.002), *storage.devices(0.008, 2, servers=4)]
+    path = [networks.delay(0.001), networks.queue(0.002), *[networks.queue(0.004, servers=4)] * 2]
     assert storage.saturation_depth(path) == pytest.approx(0.011 / 0.002)
     # By definition: where the two straight bounds meet, and the curve is below both.
     depth = np.arange(1, 40)
@@ -187,7 +187,6 @@ def test_saturation_depth():
     gap = np.minimum(depth / 0.011, 1 / 0.002) / X
     assert abs(depth[gap.argmax()] - storage.saturation_depth(path)) < 1
     assert storage.saturation_depth([networks.delay(1.0)]) == np.inf
-    assert storage.saturation_depth(storage.devices(1.0), Z=[0.0, 3.0]).tolist() == [1.0, 4.0]
 
 
 def test_interrupts_are_conserved():
@@ -276,8 +275,6 @@ def test_unused_cycles_of_many_samples():
         (lambda: storage.interrupt_load(1.0, 1.0, 0, 10**9), "c is 1000000000, .* at most 100,000"),
         (lambda: storage.devices(1.0, m=2.5), "m is 2.5"),
         (lambda: storage.devices(1.0, m=[1, 2]), "m is .*expected a whole number"),
-        (lambda: storage.devices(1.0, servers=0), "servers is 0"),
-        (lambda: storage.saturation_depth([networks.queue(1.0)], Z=-1.0), "Z is -1.0"),
         (lambda: storage.saturation_depth([]), "stations"),
         (lambda: storage.saturation_depth([0.008]), "stations"),
         (lambda: storage.saturation_depth([networks.queue([1.0, 2.0])]), "stations"),
