@@ -47,13 +47,14 @@ TESTS = {
     "_convolution": ["test_convolution", "test_networks"],
     "_erlang": ["test_queueing"],
     "_many": ["test_systems"],
-    "_shards": ["test_locks"],
     "_stations": ["test_systems"],
     "operational": ["test_networks", "test_storage", "../test_formula"],
     "scaling": ["test_scaling", "../test_formula", "../fits/test_fit"],
 }
 #: Longest that a mutant may take; a formula that never ends is noticed as well.
 LONGEST = 300
+#: All tests of a file, the slow ones, too.
+TESTING = ["-m", "pytest", "-m", "", "-x", "-q"]
 WRONG = """
 def _wrong(value, by):
     if isinstance(value, (tuple, list)):
@@ -173,7 +174,7 @@ def _formula_fault(path: Path, node: ast.BinOp, copies: Queue) -> Fault:
     other.op = OTHER[type(node.op)]()
     text = _replaced(source, node, f"({ast.unparse(other)})")
     tests = TESTS.get(path.stem, [f"test_{path.stem}"])
-    command = ["-m", "pytest", "-x", "-q", f"nummodel/models/{path.name}"]
+    command = [*TESTING, f"nummodel/models/{path.name}"]
     command += [f"tests/models/{name}.py" for name in tests]
     copy = copies.get()
     try:
@@ -184,7 +185,7 @@ def _formula_fault(path: Path, node: ast.BinOp, copies: Queue) -> Fault:
             room = path.stem.strip("_")
             books = [p for p in runs.notebooks() if re.search(rf"\b{room}\b", p.read_text())]
             keys = " or ".join(p.stem for p in books)
-            command = ["-m", "pytest", "-x", "-q", "tests/reports/test_notebooks.py", "-k", keys]
+            command = [*TESTING, "tests/reports/test_notebooks.py", "-k", keys]
             noticed = bool(books) and _fails(command, copy)
         changed.write_text(source, encoding="utf-8")
     finally:
@@ -238,7 +239,7 @@ def _table_fault(path: Path, at: int, more: int, copies: Queue) -> Fault:
     try:
         (copy / "data" / path.name).write_text(wrong, encoding="utf-8")
         (copy / "data" / "datapackage.json").write_text(cards.replace(*hashes))
-        noticed = _fails(["-m", "pytest", "-x", "-q", "tests/records/test_data.py"], copy)
+        noticed = _fails([*TESTING, "tests/records/test_data.py"], copy)
         (copy / "data" / path.name).write_text(text, encoding="utf-8")
         (copy / "data" / "datapackage.json").write_text(cards)
     finally:

@@ -43,10 +43,11 @@ import numpy as np
 
 from nummodel.arguments import LARGEST, checked, feasible, ordered, station, valid, within
 from nummodel.formula import formula
-from nummodel.models._chain import FIGURES, NEVER, SHORTEST, THREADS, Contended, solve
-from nummodel.models._shards import fewest_shards as fewest_shards
-from nummodel.models._shards import held_shards as held_shards
-from nummodel.models._shards import sharded_grant as sharded_grant
+from nummodel.models import _chain
+from nummodel.models._chain import NEVER, SHORTEST, Contended, solve
+from nummodel.models._chain import fewest_shards as fewest_shards
+from nummodel.models._chain import held_shards as held_shards
+from nummodel.models._chain import sharded_grant as sharded_grant
 from nummodel.models.queueing import while_stable
 
 #: Most states of all systems with a mutex, which take some tenths of a second.
@@ -190,15 +191,10 @@ def counting_readers(N, Z, S, update, h, h_remote=0.0, nodes=1) -> Contended:
     array([0.77, 0.54, 0.54])
     """
     within("update", update, SHORTEST)
-    others = h + _further(h, h_remote, nodes) * (1 - 1 / nodes)
-    most = max(int(N.max(initial=1)), 1)
-    systems = np.broadcast(N, update, others).size
-    feasible("N", most, min(THREADS, FIGURES // max(systems, 1)), "one step for each thread")
-    ndim = max(N.ndim, update.ndim, others.ndim)
-    n = np.arange(1, most + 1).reshape(-1, *(1,) * ndim)
+    moved = update + queue_grant(1, 0.0, h, h_remote, nodes)
     # A thread that finds nobody at the counter may be the one that had the line.
-    moved = np.where(n > 1, 1.0, 1 - 1 / np.maximum(N, 1))
-    additions = solve(update + others * moved, N, (Z + S) / 2)
+    alone = update + (moved - update) * (1 - 1 / np.maximum(N, 1))
+    additions = solve(lambda n: moved if n > 1 else alone, N, (Z + S) / 2)
     return additions._replace(X=additions.X / 2)
 
 
@@ -233,9 +229,7 @@ def mutex(N, Z, S, wake, patience=0.0) -> Contended:
     awaken = np.maximum(free[1:] / np.maximum(wake, NEVER), NEVER)
     none, several = _shares(to_sleep[:-1] / awaken, axis=0)
     X = (none * (1 - free[0]) + (several * (1 - free[1:])).sum(0)) / S
-    Q = np.maximum(N - X * Z, 0.0)  # the others think
-    share = np.where(N > 0, Q / N, 0.0)
-    return Contended(*(v if v.ndim else float(v) for v in (X, Q, share)))
+    return _chain.contended(X, np.maximum(N - X * Z, 0.0), N)  # the others think
 
 
 def _shares(ratios, axis):
