@@ -17,13 +17,15 @@ INSTALL = $(BIN)/uv pip install --quiet --python $(BIN)/python $(VERSIONS)
 # A process that has finished its tests takes over tests from another process. If a process dies,
 # the run ends: xdist would replace the process, and then wait for ever.
 PARALLEL = --numprocesses $(JOBS) --dist worksteal --max-worker-restart 0
+# Not only the quick tests, which pyproject.toml selects.
+ALL := -m ''
 TOOLS := postgresql mariadb-server nginx-light wrk sysbench sysstat procps linux-perf
 UV := uv==0.13.9
 AXE := axe-core@4.14.1
 # Go builds actionlint from source; the pip package of this name would download a binary.
 ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 
-.PHONY: help report test lab lint lint-workflows anywhere oldest newest lock wheel test-ui sheet fuzz bench batch coverage adequacy systems forecast limits change locks lockprogram memory mutations cluster tools whole simulate attack faults networks picture clean
+.PHONY: help report test test-all lab lint lint-workflows anywhere oldest newest lock wheel test-ui sheet fuzz bench batch coverage adequacy systems forecast limits change locks lockprogram memory mutations cluster tools whole simulate attack faults networks picture clean
 
 help:  ## print this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 24
@@ -34,8 +36,11 @@ report: $(VENV)/run  ## run every notebook and write report/index.html
 lab: $(VENV)/run  ## open JupyterLab in notebooks/
 	@$(BIN)/jupyter lab --notebook-dir=notebooks $(ROOTLY) $(LABFLAGS)
 
-test: $(VENV)/test lint  ## run ruff, mypy and all tests except those in a browser
+test: $(VENV)/test lint  ## run ruff, mypy, the rules for imports and all quick tests
 	@$(BIN)/python -m pytest $(PARALLEL)
+
+test-all: $(VENV)/test lint  ## the same with the slow tests: all but those in a browser
+	@$(BIN)/python -m pytest $(PARALLEL) $(ALL)
 
 test-ui: $(VENV)/ui $(VENV)/axe.min.js  ## test notebooks and reports in a real browser (installs Debian's chromium)
 	@$(BIN)/python -m pytest tests/ui
@@ -46,7 +51,7 @@ sheet: report $(VENV)/ui  ## put twelve screenshots of the report on one sheet, 
 fuzz: $(VENV)/test  ## run property tests with ten times as many examples, new ones each time
 	@$(BIN)/python -m pytest $(PARALLEL) -m hypothesis --hypothesis-profile=fuzz
 
-lint: $(VENV)/test  ## run only ruff, mypy and the rules for imports
+lint: $(VENV)/test  ## run ruff, mypy and the rules for imports, and no tests
 	@$(BIN)/ruff check && $(BIN)/ruff format --check && $(BIN)/mypy
 	@$(BIN)/lint-imports --no-cache --no-logo
 
@@ -54,10 +59,10 @@ lint-workflows: $(BIN)/actionlint  ## check .github/workflows with actionlint (n
 	@$(BIN)/actionlint
 
 oldest: .venv-oldest  ## run all tests with the oldest libraries that pyproject.toml allows
-	@.venv-oldest/bin/python -m pytest $(PARALLEL)
+	@.venv-oldest/bin/python -m pytest $(PARALLEL) $(ALL)
 
 newest: .venv-newest  ## run all tests with the newest libraries instead of the locked versions
-	@.venv-newest/bin/python -m pytest $(PARALLEL)
+	@.venv-newest/bin/python -m pytest $(PARALLEL) $(ALL)
 
 anywhere: .venv-oldest .venv-newest  ## run notebooks and tests as on other machines (half an hour)
 	@.venv-newest/bin/python benchmarks/anywhere.py
@@ -113,7 +118,7 @@ mutations: $(VENV)/test  ## read 100,000 damaged outputs of measuring tools (SEE
 
 tools: $(VENV)/test  ## read what Debian's servers and tools print here (installs PostgreSQL, MariaDB, ...)
 	@apt-get update -q && apt-get install -qy --no-install-recommends $(TOOLS)
-	@$(BIN)/python -m pytest $(PARALLEL) tests/records
+	@$(BIN)/python -m pytest $(PARALLEL) $(ALL) tests/records
 
 whole: $(VENV)/run  ## measure PostgreSQL under pgbench, and write docs/whole.md (installs Debian's)
 	@test -d /usr/lib/postgresql || { apt-get update -q && apt-get install -qy postgresql procps sysstat; }

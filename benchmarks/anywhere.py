@@ -23,7 +23,7 @@ import click
 
 ROOT = Path(__file__).parent.parent
 BIN = {name: ROOT / f".venv-{name}" / "bin" for name in ("newest", "oldest")}
-TESTING = "-q --disable-warnings -p no:cacheprovider".split()
+TESTING = ["-m", "", *"-q --disable-warnings -p no:cacheprovider".split()]
 TESTING += "--numprocesses 2 --dist worksteal --max-worker-restart 0".split()
 #: Some versions of OpenBLAS call their kernels for Prescott by the first name that stands for them.
 ALIAS = {"Prescott": "Katmai"}

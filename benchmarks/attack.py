@@ -273,7 +273,17 @@ def formulas(attack: Attack) -> None:
     """Public functions of the models with extreme values: 2 s of processor time at most each"""
     calls = {"NUMMODEL_CALLS": str(len(attack.rounds(20_000)))}
     calls["NUMMODEL_SEED"] = str(attack.random.randrange(10**6))
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-rPf", "tests/models/test_extremes.py"]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-m",
+        "",
+        "-q",
+        "-x",
+        "-rPf",
+        "tests/models/test_extremes.py",
+    ]
     done = subprocess.run(
         command, cwd=ROOT, env=os.environ | calls, stdout=subprocess.PIPE, text=True
     )

@@ -1054,6 +1054,7 @@ def test_a_file_without_end_is_refused(tmp_path, monkeypatch):
     assert f"{path}: more than 1,000 characters, expected rows" in refused("fit", path)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
 def test_an_output_that_is_full_is_one_line():
     with open("/dev/full", "w") as full:
@@ -1069,6 +1070,7 @@ def test_an_output_that_is_closed_is_one_line():
     assert (done.returncode, done.stderr) == (1, "nummodel: standard output is closed\n")
 
 
+@pytest.mark.slow
 def test_names_that_the_terminal_does_not_know_are_escaped(tmp_path):
     path = write(tmp_path, GOOD.replace("N,X", "N,X \u03a9"))
     environment = os.environ | {"PYTHONIOENCODING": "latin-1"}

@@ -2,7 +2,7 @@
 
 Commands are run in one folder, page after page, as a reader would, those of `nummodel` in this
 process; `make` is only asked what it would do. A run of a notebook that is one of its exercises is
-run in test_notebooks.
+run in test_notebooks; `make test-all` runs all exercises there.
 """
 
 import ast
@@ -23,6 +23,7 @@ from unicodedata import normalize
 import pytest
 import yaml
 from inprocess import nummodel
+from quick import slow
 
 from nummodel import models
 from nummodel.nomenclature import QUANTITIES
@@ -40,7 +41,7 @@ NOTEBOOKS = {path.stem: notebook.read(path) for path in runs.notebooks()}
 HERE = re.compile(r"^(make|source) .*\n", re.M)  # make is only asked, the path is set
 by_page = pytest.mark.parametrize("page", PAGES)
 #: Its commands start processes that go on, and are run by test_package and test_cluster.
-runs_here = pytest.mark.parametrize("page", [page for page in PAGES if page != "docs/cluster.md"])
+RUN_HERE = [page for page in PAGES if page != "docs/cluster.md"]
 
 
 def blocks(page, language):
@@ -97,7 +98,7 @@ def test_files_that_are_named_exist(page):
         assert "NAME" in name or (ROOT / name).exists(), name
 
 
-@runs_here
+@pytest.mark.parametrize("page", RUN_HERE)
 def test_programs_run(page):
     """In their order, as one program."""
     program: dict = {}
@@ -142,7 +143,9 @@ def run(tmp_path_factory):
     return run
 
 
-@runs_here
+@pytest.mark.parametrize(
+    "page", [slow(page) if page == "docs/use.md" else page for page in RUN_HERE]
+)
 def test_commands_run(page, run):
     for block in blocks(page, "sh"):
         for command in commands(HERE.sub("", block)):

@@ -268,6 +268,7 @@ def test_the_wheel_reports_from_an_empty_folder(installed):
     assert {p.name for p in empty.iterdir()} == {"report"}
 
 
+@pytest.mark.slow
 def test_two_commands_lead_to_a_sweep_with_its_dashboard(installed):
     """Those of docs/cluster.md, after the one that installs; `docs/sweep.py` is what it quotes."""
     empty, run = installed

@@ -115,6 +115,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_a_killed_sweep_goes_on_and_its_processes_end(tmp_path):
     script, folder = tmp_path / "script.py", tmp_path / "swept"
     script.write_text(SCRIPT)
@@ -242,6 +243,7 @@ for some in (model, partial(model, words=WORDS), Machine(WORDS).speed, math.hypo
 """
 
 
+@pytest.mark.slow
 def test_a_key_is_the_same_in_each_process_and_changes_with_the_model(tmp_path):
     """Of classes of a script and of sets, which cloudpickle writes anew each time."""
 

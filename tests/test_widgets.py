@@ -9,6 +9,7 @@ import pytest
 from nbclient import NotebookClient
 from nbclient.output_widget import OutputWidget
 from nbformat.v4 import new_code_cell, new_notebook
+from quick import one_in
 
 from nummodel import plot
 from nummodel.fits import fit
@@ -109,7 +110,7 @@ def test_what_cannot_be_explored_is_told(call, told):
         call()
 
 
-@pytest.mark.parametrize("call", ["interact(draw, kappa=slider)", "explore(usl)"])
+@pytest.mark.parametrize("call", one_in(2, ["interact(draw, kappa=slider)", "explore(usl)"]))
 def test_programs_that_execute_notebooks_are_told_only_at_the_end_of_a_cell(tmp_path, call):
     """A capturing widget is answered meanwhile, and nbclient's answer costs it the cell's end."""
     source = (
@@ -141,6 +142,7 @@ def test_a_picture_follows_its_slider():
     assert output["data"]["text/plain"] == "kappa = 1.5" and output["metadata"]["image/png"]["alt"]
 
 
+@pytest.mark.slow
 def test_plain_papermill_gets_past_a_slider(tmp_path):
     """Without what `nummodel report` does for notebooks that capture."""
     (path,) = (data.HOME / "notebooks").glob("01-*.ipynb")

@@ -9,6 +9,7 @@ from itertools import product
 import numpy as np
 import protocol
 import pytest
+from quick import slow
 
 from nummodel.models import locks
 from nummodel.models import nodes as room
@@ -42,6 +43,7 @@ def of_world(world, nodes):
     return {kind: throughput(kind, nodes, *world) for kind in GRANTS}
 
 
+@pytest.mark.slow
 def test_ranges_hold_the_truth_of_worlds():
     """Nine in ten, or nearly, on eight nodes; a second measurement makes the ranges narrower."""
     held, widths = {(1,): [], (1, 2): []}, {(1,): [], (1, 2): []}
@@ -55,6 +57,7 @@ def test_ranges_hold_the_truth_of_worlds():
     assert np.mean(widths[1, 2]) < 0.7 * np.mean(widths[1,])
 
 
+@pytest.mark.slow
 def test_ranges_hold_nine_in_ten_of_what_is_drawn_from_the_prior():
     """Truths from the prior, with all that the model misses and noise: 49 ranges, seven in a world.
 
@@ -102,7 +105,7 @@ def simulated(kind, nodes, N, Z, memory=0.0, lock=None):
     return protocol.throughput(lock or usual, N * nodes, Z * slower, slower, **few, **costs)[0]
 
 
-@pytest.mark.parametrize("known", [(1,), (1, 2)])
+@pytest.mark.parametrize("known", [(1,), slow((1, 2))])
 def test_ranges_hold_what_the_protocols_do(known):
     """All seven kinds, a hold time of a microsecond; full, half full and seldom full on one node,
     with work that takes up to 20 % longer on several nodes.

@@ -16,6 +16,7 @@ import nbformat
 import psutil
 import pytest
 from inprocess import report as run_here
+from quick import one_in
 from reporting import RECORD, command, finish, in_foreground, notebook, table, wait_for
 
 from nummodel.errors import InputError
@@ -191,6 +192,7 @@ def test_results_lie_beside_each_other(tmp_path):
 # What is shown meanwhile
 
 
+@pytest.mark.slow
 def test_the_index_can_be_read_while_runs_go_on(tmp_path):
     """And the lines name what is running, before the first run is done."""
     quick = notebook(tmp_path, "quick", RECORD)
@@ -321,6 +323,7 @@ MANY = f"size={','.join(map(str, range(1000)))}"
 # What can fail
 
 
+@pytest.mark.slow
 def test_each_failure_is_told_and_the_others_finish(tmp_path):
     """One parameter set that fails, a syntax error, one that never ends, one whose kernel dies."""
     paths = [
@@ -379,6 +382,7 @@ print([o.error for o in report.make(runs.plan(["01", "02"]), Path(sys.argv[1]), 
 """
 
 
+@pytest.mark.slow
 def test_libraries_are_imported_before_runs_share_them(tmp_path):
     """Threads that import the same modules may get half-made ones: now and then a run failed with
     an ImportError.
@@ -389,6 +393,7 @@ def test_libraries_are_imported_before_runs_share_them(tmp_path):
     assert done.stdout == "['', '']\n"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not kernels.FORKS, reason="no kernels are forked here")
 @pytest.mark.parametrize("deaths, error", [(2, ""), (3, "RuntimeError: Kernel died before")])
 def test_a_kernel_that_does_not_start_gets_another_chance(tmp_path, monkeypatch, deaths, error):
@@ -411,7 +416,7 @@ def test_a_kernel_that_does_not_start_gets_another_chance(tmp_path, monkeypatch,
 # Kernels that are forked
 
 
-@pytest.mark.parametrize("forks", [True, False])
+@pytest.mark.parametrize("forks", one_in(2, [True, False]))
 def test_a_kernel_is_as_any_other(tmp_path, monkeypatch, forks):
     """Folder, environment, path, processes of its own, pyplot; forked or, where none is, not."""
     monkeypatch.setattr(kernels, "FORKS", forks and kernels.FORKS)
@@ -450,6 +455,7 @@ def test_runs_have_nothing_in_common(tmp_path):
     assert not set(first.records["drawn"]) & set(second.records["drawn"])
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not kernels.FORKS, reason="no kernels are forked here")
 def test_a_server_that_has_died_is_replaced(tmp_path):
     run = Run(notebook(tmp_path, "one", RECORD))
@@ -460,6 +466,7 @@ def test_a_server_that_has_died_is_replaced(tmp_path):
     assert report.carry_out(run).error == ""
 
 
+@pytest.mark.slow
 def test_a_script_may_execute_runs(tmp_path):
     """Without a guard against being imported, which processes of multiprocessing would ask for."""
     path = notebook(tmp_path, "one", RECORD)
@@ -486,6 +493,7 @@ def files(folder, kind):
     return found
 
 
+@pytest.mark.slow
 def test_a_killed_report_goes_on_where_it_was(tmp_path):
     path = notebook(tmp_path, "long", "import time; time.sleep(0.5)", RECORD)
     sweep = (path, "--sweep", "size=1,2,3,4,5,6")
@@ -525,6 +533,7 @@ BUSY = "import re; re.match('(a+)+$', 'a' * 60 + 'b')"  # and does not let other
 WITH_CHILD = "import subprocess; subprocess.run(['sleep', '300'])"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not kernels.FORKS, reason="no kernels are forked here")
 @pytest.mark.parametrize(
     "killed, doing", [("report", BUSY), ("report", WITH_CHILD), ("server", BUSY)]
@@ -549,6 +558,7 @@ def names(pid):
     return [process.name() for process in psutil.Process(pid).children(recursive=True)]
 
 
+@pytest.mark.slow
 def test_an_interruption_is_the_kernels_alone(tmp_path):
     """Whoever calls `report` may have processes of its own."""
     path = notebook(tmp_path, "slow", "open('begun', 'w').close()", "import time; time.sleep(300)")
@@ -567,6 +577,7 @@ def test_an_interruption_is_the_kernels_alone(tmp_path):
     assert calling.communicate(timeout=60)[0] == "None\n"
 
 
+@pytest.mark.slow
 def test_an_interrupted_report_keeps_what_is_done(tmp_path):
     quick = notebook(tmp_path, "quick", RECORD)
     slow = notebook(tmp_path, "slow", "import time; time.sleep(300)")
@@ -616,6 +627,7 @@ def test_a_full_disk_is_told_and_the_others_finish(tmp_path, small_files):
     assert not list(folder.glob("*1000000*")) and hidden(folder) == []
 
 
+@pytest.mark.slow
 def test_a_small_disk_is_filled_to_the_brim(tmp_path):
     small = tmp_path / "small"
     small.mkdir()

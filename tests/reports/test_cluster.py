@@ -118,6 +118,7 @@ def test_workers_leave_the_same_files(tmp_path, local):
     assert len(set(before.items()) & set(after.items())) == 3
 
 
+@pytest.mark.slow
 def test_a_collections_notebook_comes_from_the_worker(tmp_path, local):
     done = nummodel("report", "01", "--scheduler", address(local), cwd=tmp_path)
     assert done[:2] == (0, "report/index.html\n")
@@ -166,6 +167,7 @@ def test_what_cannot_be_used_is_refused_in_a_line(tmp_path, monkeypatch):
     assert line.endswith("not installed: pip install 'nummodel[cluster]'\n")
 
 
+@pytest.mark.slow
 def test_with_tls_and_without_the_right_certificate(tmp_path):
     """As docs/cluster.md makes certificates. The workers are processes of their own."""
     commands = re.findall(r"^openssl .*$", (ROOT / "docs" / "cluster.md").read_text(), re.M)
@@ -181,6 +183,7 @@ def test_with_tls_and_without_the_right_certificate(tmp_path):
     assert code == 2 and len(err.splitlines()) == 1 and not (tmp_path / "x").exists()
 
 
+@pytest.mark.slow
 def test_a_worker_with_another_version_is_refused(tmp_path):
     """That of a copy in which one comment was added."""
     other = tmp_path / "other"
@@ -318,6 +321,7 @@ next(p for p in psutil.Process().parents() if "worker" in p.cmdline()).kill()
 """
 
 
+@pytest.mark.slow
 def test_a_run_that_kills_three_workers_is_set_aside(tmp_path):
     """And the other run is done by the worker that is left; then the scheduler goes as well."""
     deadly, fine = notebook(tmp_path, "deadly", DEADLY), notebook(tmp_path, "fine", RECORD)
@@ -337,6 +341,7 @@ def test_a_run_that_kills_three_workers_is_set_aside(tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_a_straggler_that_is_started_twice_writes_once(tmp_path, monkeypatch):
     """A worker stands still, and another is given its run; then the first goes on."""
     monkeypatch.setenv("DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL", "3s")

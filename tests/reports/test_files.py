@@ -36,6 +36,7 @@ def executed(*outputs, **metadata):
 # Nothing that is displayed is lost
 
 
+@pytest.mark.slow
 def test_claims_arrive_behind_many_displays(tmp_path, monkeypatch):
     """Also where who listens is slower than the kernel, so that output waits to be read."""
     from nbclient import NotebookClient
@@ -205,6 +206,7 @@ def test_a_run_that_the_index_cannot_show_has_failed(tmp_path, monkeypatch):
     assert [row["status"] for row in table(tmp_path / "out")] == ["executed", "failed"]
 
 
+@pytest.mark.slow
 def test_a_name_that_is_no_utf_8_costs_nobody_the_index(tmp_path):
     path = notebook(tmp_path, "plain", RECORD)
     odd = os.fsencode(tmp_path) + b"/odd\xff.ipynb"
@@ -217,6 +219,7 @@ def test_a_name_that_is_no_utf_8_costs_nobody_the_index(tmp_path):
     assert os.path.exists(os.fsencode(tmp_path) + b"/out/odd\xff.html")
 
 
+@pytest.mark.slow
 def test_the_path_of_the_index_is_the_folder_as_it_is_called(tmp_path):
     notebook(tmp_path, "one", RECORD)
     odd = os.fsdecode(b"odd\xff")
@@ -304,6 +307,7 @@ def test_odd_texts_stay_one_line_of_the_terminal(tmp_path):
     assert "\x1b" not in err and "\x07" not in err and max(map(len, err.splitlines())) < 1000
 
 
+@pytest.mark.slow
 def test_stderr_that_is_full_stops_nothing(tmp_path):
     path = notebook(tmp_path, "one", RECORD)
     with open("/dev/full", "w") as full:
@@ -422,6 +426,7 @@ AWAY = "import subprocess\nsubprocess.Popen(['sleep', '1000'], start_new_session
 ORPHAN = "import os\nos.system('setsid sh -c \"sleep 1000 & sleep 1000 &\" &')"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not kernels.FORKS, reason="no kernels are forked here")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
 def test_a_signal_ends_all_and_leaves_an_index(tmp_path, number):
@@ -481,6 +486,7 @@ def test_a_kernel_may_end_while_it_is_asked_whether_it_runs(monkeypatch):
     process.wait()
 
 
+@pytest.mark.slow
 def test_what_a_kernel_has_started_ends_with_it(tmp_path):
     path = notebook(tmp_path, "away", AWAY, ORPHAN)
     report.carry_out(Run(path))
@@ -496,6 +502,7 @@ def test_what_a_kernel_has_started_ends_with_it(tmp_path):
     assert len(sleeping) <= 2  # those without a parent, whose end is that of all kernels
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not kernels.FORKS, reason="no kernels are forked here")
 def test_a_server_that_is_stopped_goes_on(tmp_path):
     run = Run(notebook(tmp_path, "one", RECORD))
@@ -504,6 +511,7 @@ def test_a_server_that_is_stopped_goes_on(tmp_path):
     assert report.carry_out(run, timeout=30).error == ""
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not kernels.FORKS, reason="no kernels are forked here")
 def test_a_server_that_does_not_answer_is_waited_for_as_long_as_the_run_may_take(
     tmp_path, monkeypatch

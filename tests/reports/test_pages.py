@@ -309,6 +309,7 @@ def test_without_a_browser_nothing_is_executed(tmp_path, a_browser):
         pdf.browser()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("then", ["sys.exit(1)", "import os; os.remove(part)"])
 def test_a_browser_that_fails_is_told_in_a_line(tmp_path, a_browser, then):
     path = written(tmp_path, "one", "1")

@@ -237,6 +237,7 @@ def test_notebooks_that_would_overwrite_each_other_are_refused(tmp_path):
     assert one.read_bytes() == before
 
 
+@pytest.mark.slow
 def test_an_interrupted_report_ends_at_once_with_its_kernels(tmp_path):
     path = notebook(tmp_path, "slow", "import os, time; print(os.getpid()); time.sleep(300)")
     queued = notebook(tmp_path, "queued", "1")

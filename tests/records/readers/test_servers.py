@@ -42,6 +42,7 @@ def place():
         yield Path(name)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not POSTGRES, reason="needs PostgreSQL")
 def test_pgbench_of_a_postgresql(place):
     need("pgbench", *["runuser"] * ROOT)

@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from quick import one_in
 
 from nummodel.errors import InputError
 from nummodel.records import readers
@@ -280,7 +281,7 @@ def test_a_second_run_is_refused():
             reader.parse(text + "\n" + other.split("\n", 1)[1])
 
 
-@pytest.mark.parametrize("path", READ, ids=lambda p: p.name)
+@pytest.mark.parametrize("path", one_in(7, READ), ids=lambda p: p.name)
 def test_cut_files_are_read_or_refused(path):
     text = path.read_text()
     whole = parse(text).table
@@ -302,7 +303,7 @@ def read_or_refused(text):
             reader.parse(text)
 
 
-@pytest.mark.parametrize("path", READ, ids=lambda p: p.name)
+@pytest.mark.parametrize("path", one_in(7, READ), ids=lambda p: p.name)
 def test_mutated_files_are_read_or_refused(path):
     chance = random.Random(path.name)
     text = path.read_text()
@@ -318,6 +319,7 @@ def test_mutated_files_are_read_or_refused(path):
         read_or_refused("".join(lines))
 
 
+@pytest.mark.slow
 def test_mixed_files_are_read_or_refused():
     chance = random.Random(1)
     texts = [path.read_text().splitlines(True) for path in FILES]
