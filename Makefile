@@ -25,7 +25,7 @@ AXE := axe-core@4.14.1
 # Go builds actionlint from source; the pip package of this name would download a binary.
 ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 
-.PHONY: help report test test-all lab lint lint-workflows anywhere oldest newest lock wheel test-ui sheet fuzz bench batch coverage adequacy systems forecast limits change locks lockprogram memory mutations cluster tools whole simulate attack faults networks picture clean
+.PHONY: help report test test-all lab lint budget lint-workflows anywhere oldest newest lock wheel test-ui sheet fuzz bench batch coverage adequacy systems forecast limits change locks lockprogram memory mutations cluster tools whole simulate attack faults networks picture clean
 
 help:  ## print this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 24
@@ -54,6 +54,9 @@ fuzz: $(VENV)/test  ## run property tests with ten times as many examples, new o
 lint: $(VENV)/test  ## run ruff, mypy and the rules for imports, and no tests
 	@$(BIN)/ruff check && $(BIN)/ruff format --check && $(BIN)/mypy
 	@$(BIN)/lint-imports --no-cache --no-logo
+
+budget: $(VENV)/test  ## print how many lines each part of the package has, and may have
+	@$(BIN)/python tests/test_budget.py
 
 lint-workflows: $(BIN)/actionlint  ## check .github/workflows with actionlint (needs Go to build it)
 	@$(BIN)/actionlint
