@@ -10,9 +10,8 @@ import numpy as np
 
 from nummodel.arguments import aligned, checked, count, feasible, within
 
-#: Seconds per completion with n present: a function of the whole number n that gives an array of
-#: any shape, or an array with a row for each n from 1 on.
-Grant = Callable[[int], Any] | np.ndarray
+#: Seconds per completion with n present, as a number or an array of any shape.
+Grant = Callable[[int], Any]
 
 #: Shortest grant [s]: reciprocals stay within the range of floats.
 SHORTEST = 1e-150
@@ -45,18 +44,16 @@ def solve(grant: Grant, N, Z, c=np.inf) -> Contended:
     >>> solve(lambda n: 1.0, N=[1, 16, 10**3], Z=15.0).X.round(4)
     array([0.0625, 0.8554, 1.    ])
 
-    A function is called once for each n. An array with a row for each n from 1 to N or more, as the
-    grants of `locks` give it, takes less time where there are many threads:
-
-    >>> round(solve(1 + 0.1 * np.arange(100_000), N=100_000, Z=100.0).X, 6)  # 1/grant(N) if full
-    0.0001
+    The grant is called once for each n.
 
     With `c` processors, a thread that waits gives its processor away, as at a lock that blocks: at
     most c threads think or hold at a time. A thread that spins keeps it: then N is min(N, c).
     """
     N, Z, c = np.broadcast_arrays(N, Z, c)
-    most, seconds = int(N.max(initial=0)), rows(grant)
-    ends = [seconds([n])[0] for n in {1, most}] if most else []  # a grant may be an array later on
+    most = int(N.max(initial=0))
+    ends = (
+        [seconds(grant, [n])[0] for n in {1, most}] if most else []
+    )  # a grant may be an array later on
     shape = aligned({"grant": sum(ends[1:], ends[0]), "N": N}) if most else N.shape
     systems = max(prod(shape), 1)
     feasible("N", most, min(THREADS, FIGURES // systems), "one step for each thread")
@@ -69,7 +66,7 @@ def solve(grant: Grant, N, Z, c=np.inf) -> Contended:
             n = np.arange(first, min(first + step, most + 1))
             present = n.reshape(-1, *(1,) * N.ndim)
             room = np.maximum(np.minimum(N - present + 1, c - (present > 1)), 0.0)
-            t = seconds(n.tolist())
+            t = seconds(grant, n.tolist())
             lists = (room, t) if shape else (room.tolist(), t.tolist())
             yield from zip(*lists, strict=True)
 
@@ -100,25 +97,11 @@ def walked(steps: Iterable, think) -> tuple[Any, Any]:
     return X, Q
 
 
-def rows(grant: Grant) -> Callable[[Sequence[int]], np.ndarray]:
-    """The grant with each of some numbers present that follow each other, checked, a row each."""
-    if callable(grant):
-        return lambda numbers: _called(grant, numbers)
-    table = within("grant", grant, SHORTEST, 1 / SHORTEST)
-
-    def some(numbers):
-        if table.ndim == 0 or len(table) < numbers[-1]:
-            raise ValueError(
-                f"grant is {grant!r}, expected a function of the number present, or a row for each "
-                f"number up to {numbers[-1]}"
-            )
-        return table[numbers[0] - 1 : numbers[-1]]
-
-    return some
-
-
-def _called(grant: Callable, numbers: Sequence[int]) -> np.ndarray:
-    each: Any = [grant(n) for n in map(int, numbers)]
+def seconds(grant: Grant, numbers: Sequence[int]) -> np.ndarray:
+    """The grant with each of some numbers present, checked, a row each."""
+    if not callable(grant):
+        raise ValueError(f"grant is {grant!r}, expected a function of the number present")
+    each: Any = [grant(n) for n in numbers]
     if any(isinstance(one, np.ndarray) for one in each):
         each = np.broadcast_arrays(*each)
     try:
@@ -145,9 +128,9 @@ def sharded_grant(grant: Grant, m, N: int) -> Grant:
     """
     N, m = count("N", N, most=THREADS), m.astype(int)
     bits = int(m.max(initial=1)).bit_length()
-    work = bits * max(prod(aligned({"grant": rows(grant)([1])[0], "m": m})), 1)
+    work = bits * max(prod(aligned({"grant": seconds(grant, [1])[0], "m": m})), 1)
     feasible("N", N, isqrt(PRODUCTS // work), f"N x N products, {work:,} times")
-    t = rows(grant)(range(1, N + 1))
+    t = seconds(grant, range(1, N + 1))
     t = t.reshape(N, *(1,) * (m.ndim + 1 - t.ndim), *t.shape[1:])
     t = np.broadcast_to(t, (N, *np.broadcast_shapes(t.shape[1:], m.shape)))
     x = 1 / (t.max(axis=0) * (1 + (m - 1) / N))  # a scale at which few terms are far from 1
@@ -189,9 +172,9 @@ def held_shards(grant: Grant, m, N: int, Z):
     """
     N, m = count("N", N, most=THREADS), m.astype(int)
     less = np.maximum(m - 1, 1)
-    systems = aligned({"grant": rows(grant)([1])[0], "m": m, "Z": Z})
+    systems = aligned({"grant": seconds(grant, [1])[0], "m": m, "Z": Z})
     n = np.arange(1, N + 1).reshape(-1, *(1,) * len(systems))
-    fewer = sharded_grant(lambda k: less / m * rows(grant)([k])[0], less, N)
+    fewer = sharded_grant(lambda k: less / m * seconds(grant, [k])[0], less, N)
     X = solve(sharded_grant(grant, m, N), n, Z).X
     X_without = np.where(m > 1, solve(fewer, n, Z).X, n / Z)  # without the only lock, all think
     held = m * (1 - (X / X_without).prod(axis=0))
@@ -207,7 +190,7 @@ def fewest_shards(grant: Grant, N: int, Z, share):
     array([ 5., 13., inf])
     """
     N = count("N", N, most=THREADS)
-    systems = aligned({"grant": rows(grant)([1])[0], "Z": Z, "share": share})
+    systems = aligned({"grant": seconds(grant, [1])[0], "Z": Z, "share": share})
     fewest, tried = np.full(systems, np.inf), 0
     while tried < N and np.isinf(fewest).any():
         m = np.arange(tried + 1, min(2 * tried + 16, N) + 1).reshape(-1, *(1,) * len(systems))
