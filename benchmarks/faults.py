@@ -42,10 +42,9 @@ GOALS = {"numbers in prose": 98, "recorded values": 90, "formulas": 100, "table 
 BY_TEXT = {"numbers in prose", "recorded values"}
 #: Tests of a room of `nummodel/models`, where they have another name than it.
 TESTS = {
-    "_chain": ["test_locks", "test_nodes"],
+    "_chain": ["test_locks", "test_nodes", "test_queueing"],
     "_classes": ["test_networks"],
     "_convolution": ["test_convolution", "test_networks"],
-    "_erlang": ["test_queueing"],
     "_many": ["test_systems"],
     "_stations": ["test_systems"],
     "operational": ["test_networks", "test_storage", "../test_formula"],

@@ -97,6 +97,15 @@ def walked(steps: Iterable, think) -> tuple[Any, Any]:
     return X, Q
 
 
+def shares(ratios, axis=0):
+    """Shares of the time in a chain's first state and in others, by ratios of rates to and back."""
+    weights = np.cumsum(np.log(np.minimum(ratios, 1 / NEVER)), axis=axis)
+    largest = np.maximum(weights.max(axis=axis, keepdims=True, initial=0.0), 0.0)
+    first, further = np.exp(-largest), np.exp(weights - largest)
+    total = first + further.sum(axis=axis, keepdims=True)
+    return np.squeeze(first / total, axis), further / total
+
+
 def seconds(grant: Grant, numbers: Sequence[int]) -> np.ndarray:
     """The grant with each of some numbers present, checked, a row each."""
     if not callable(grant):

@@ -255,20 +255,15 @@ def after(
     then, _, waits, _ = _closed(n, holds, m * work + (m - 1) * holds, *more)
     low, high = then.min(), max(then.max(), p * busier)
     few, many = (_chance(line.contentions, uses * line.acquisitions * q) for q in (low, high))
-    low, high = max(0.0, low * (1 - few)), min(1.0, high * (1 + many))
+    low, high = low * (1 - few), min(1.0, high * (1 + many))
     shortest = S_before * size * (1 - slower.max()) / 2 * max(0.0, 1 - few)
     longest = W * max(1.0, size, float((waits / then / (wait / contended)).max())) * (1 + few)
     left = uses * waits / wait
     if line.wait / line.hold > THREADS[-1]:  # long hand-overs, or more threads than are tried
         high, left = max(high, p), np.append(left, uses)
-    return After(
-        (float(low), float(high)),
-        (float(shortest), float(longest)),
-        (
-            float(max(0.0, 1 - left.max() * (1 + many))),
-            float(1 - max(0.0, left.min() * (1 - few))),
-        ),
-    )
+    saved = 1 - left.max() * (1 + many), 1 - max(0.0, left.min() * (1 - few))
+    ends = (low, high), (shortest, longest), saved
+    return After(*((max(0.0, float(least)), float(most)) for least, most in ends))
 
 
 def saturation(line: Line) -> tuple[float, float]:

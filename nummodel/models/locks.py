@@ -224,21 +224,12 @@ def mutex(N, Z, S, wake, patience=0.0) -> Contended:
     woken = (asleep > 0) * (k == 1) / np.maximum(wake, NEVER)
     comes = np.maximum(N - asleep - k + 1, 0) / np.maximum(Z, NEVER) + woken
     goes = 1 / S + (k - 1) / patience
-    free, p = _shares(comes / goes, axis=1)
+    free, p = _chain.shares(comes / goes, axis=1)
     to_sleep = (p * (k - 1)).sum(1) / patience
     awaken = np.maximum(free[1:] / np.maximum(wake, NEVER), NEVER)
-    none, several = _shares(to_sleep[:-1] / awaken, axis=0)
+    none, several = _chain.shares(to_sleep[:-1] / awaken, axis=0)
     X = (none * (1 - free[0]) + (several * (1 - free[1:])).sum(0)) / S
     return _chain.contended(X, np.maximum(N - X * Z, 0.0), N)  # the others think
-
-
-def _shares(ratios, axis):
-    """Shares of the time in a chain's first state and in others, by ratios of rates to and back."""
-    weights = np.cumsum(np.log(np.minimum(ratios, 1 / NEVER)), axis=axis)
-    largest = np.maximum(weights.max(axis=axis, keepdims=True, initial=0.0), 0.0)
-    first, further = np.exp(-largest), np.exp(weights - largest)
-    total = first + further.sum(axis=axis, keepdims=True)
-    return np.squeeze(first / total, axis), further / total
 
 
 @checked

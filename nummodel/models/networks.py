@@ -104,11 +104,7 @@ def solve(stations: Sequence[Station], N, Z=0.0) -> Solution:
     """
     D, Z, queues = _network(stations, Z)
     if D.ndim == 2:
-        populations = _populations(N, len(Z))
-        if _classes.terms(populations, len(stations)) > LARGEST:
-            return schweitzer(stations, N, Z)
-        X, R_k = _classes.exact(D, queues, populations, Z)
-        return _of_classes(queues, D, populations, Z, X, R_k, exact=True)
+        return _of_classes(D, queues, N, Z, LARGEST)
     counts = _counts(N)
     n = counts.ravel()
     capacities = [np.ones(1) if s.capacity is None else s.capacity for s in stations]
@@ -129,8 +125,8 @@ def solve(stations: Sequence[Station], N, Z=0.0) -> Solution:
     def shaped(figure):
         return figure.reshape(figure.shape[:-1] + counts.shape)
 
-    R = shaped(R_k.sum(0))
-    return Solution(_plain(shaped(X)), _plain(R), shaped(R_k), shaped(Q), shaped(rho))
+    X, R = (v if v.ndim else v.item() for v in map(shaped, (X, R_k.sum(0))))
+    return Solution(X, R, shaped(R_k), shaped(Q), shaped(rho))
 
 
 @np.errstate(all="ignore")
@@ -160,15 +156,18 @@ def schweitzer(stations: Sequence[Station], N: tuple[int, ...], Z=0.0) -> Soluti
     D, Z, queues = _network(stations, Z)
     if D.ndim == 1:
         raise ValueError("stations have one demand, expected a sequence of them, one per class")
-    n = _populations(N, len(Z))
-    X, R_k = _classes.schweitzer(D, queues, n, Z)
-    return _of_classes(queues, D, n, Z, X, R_k, exact=False)
+    return _of_classes(D, queues, N, Z, most=0)
 
 
-def _of_classes(queues, D, N, Z, X, R_k, exact: bool) -> Solution:
-    """A solution in several classes, checked."""
+def _of_classes(D, queues, N, Z, most: int) -> Solution:
+    """A solution in several classes, exact for up to `most` terms, and checked."""
+    n = _counts(N)
+    _one_per_class("N", n, Z.shape)
+    exact = _classes.terms(n.tolist(), len(D)) <= most
+    solver = _classes.exact if exact else _classes.schweitzer
+    X, R_k = solver(D, queues, n.tolist(), Z)
     Q, rho = X * R_k, X * D * queues[:, None]
-    _check(np.asarray(N), Q, X * Z, rho.sum(1))
+    _check(n, Q, X * Z, rho.sum(1))
     R_k = np.where(X > 0, R_k, np.nan)
     return Solution(X, R_k.sum(0), R_k, Q, rho, exact)
 
@@ -202,26 +201,14 @@ def _network(stations: Sequence[Station], Z) -> tuple[np.ndarray, Any, np.ndarra
 
 
 def _demand(D) -> Any:
-    values = within("D", D, 0, ndim=(0, 1))
-    return values if values.ndim else float(values)
+    return within("D", D, 0, ndim=(0, 1))[()]
 
 
 def _counts(N) -> np.ndarray:
     return within("N", N, 0, MANY, whole=True).astype(int)
 
 
-def _populations(N, classes: int) -> list[int]:
-    n = _counts(N)
-    _one_per_class("N", n, (classes,))
-    return n.tolist()
-
-
 def _one_per_class(name: str, values: np.ndarray, shape: tuple[int, ...]) -> None:
     if values.shape != shape:
         expected = f"{shape[0]}, one per class" if shape else "a number"
         raise ValueError(f"{name} is {values.tolist()}, expected {expected}")
-
-
-def _plain(values) -> Any:
-    """A float for what is no array."""
-    return float(values) if np.ndim(values) == 0 else values

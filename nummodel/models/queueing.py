@@ -11,16 +11,18 @@ throughput and `R`. Throughput is `lamda`, or N/(Z + R) of M/M/c//N.
 Kleinrock, Queueing Systems I (1975); Allen, Probability, Statistics, and Queueing Theory (1990).
 """
 
-from math import log
+from math import log, pi
 
 import numpy as np
 
 from nummodel.arguments import feasible, ordered, station, valid
 from nummodel.formula import formula
-from nummodel.models import _erlang
+from nummodel.models import _chain
 
 #: Most threads of M/M/c//N, one step for each, and most figures of a grid: some seconds of work.
 THREADS, FIGURES = 100_000, 10**8
+#: Most servers for which all terms of Erlang B are summed: 1.4**-112 is below rounding.
+TERMS = 112
 #: Most terms of the shares of a closed system whose percentile is searched for.
 STATES = 20_000
 
@@ -80,7 +82,7 @@ def erlang_b(a, c):
     >>> erlang_b(a=95, c=[1, 100, 10_000])
     array([0.98958333, 0.04880421, 0.        ])
     """
-    return _erlang.erlang_b(a, c)
+    return _erlang_b(a, c)
 
 
 @station
@@ -90,7 +92,7 @@ def erlang_c(a, c):
     >>> erlang_c(a=[0.5, 8, 12], c=[1, 10, 10])
     array([0.5       , 0.40918015, 1.        ])
     """
-    return _erlang.erlang_c(a, c)
+    return _erlang_c(a, c)
 
 
 @station
@@ -101,7 +103,7 @@ def mmc_waiting(lamda, S, c):
     array([9.        , 4.26315789, 0.36958962,        inf])
     """
     a = lamda * S
-    return np.where(a < c, _erlang.erlang_c(a, c) * S / (c - a), np.inf)
+    return np.where(a < c, _erlang_c(a, c) * S / (c - a), np.inf)
 
 
 @station
@@ -118,7 +120,9 @@ def mmc_waiting_percentile(lamda, S, c, p):
     array([ 0.        ,  2.66859722, 14.18152268])
     """
     a = lamda * S
-    return _waiting_percentile(_erlang.erlang_c(a, c), S / (c - a), p)
+    C = _erlang_c(a, c)
+    later = S / (c - a) * np.maximum(np.log(C) - np.log1p(-p), 0)
+    return np.where(C < 1, np.where(1 - p >= C, 0.0, later), np.inf)
 
 
 @station
@@ -133,7 +137,7 @@ def mmc_response_percentile(lamda, S, c, p):
 
     lamda, S, c, p = np.broadcast_arrays(lamda, S, c, p)
     known = (lamda * S < c) & (p < 1)
-    C = np.where(known, _erlang.erlang_c(lamda * S, c), 0.0)
+    C = np.where(known, _erlang_c(lamda * S, c), 0.0)
     spare = np.where(known, c - lamda * S, 1.0)  # rate at which the queue drains, service being 1
     y = np.where(known, -np.log1p(-p), 0.0)
 
@@ -192,7 +196,7 @@ def mmck_blocking(lamda, S, c, K):
     low, step = np.minimum(rho, 1), np.minimum(rho, 1 / rho)
     full, none = np.exp(xlogy(places, low)), np.exp(-xlogy(places, np.maximum(rho, 1)))
     fewer = np.where(rho == 1, places, np.expm1(xlogy(places, step)) / (step - 1))
-    B = _erlang.erlang_b(lamda * S, c)
+    B = _erlang_b(lamda * S, c)
     return np.minimum(B * full / (none + B * low * fewer), 1.0)
 
 
@@ -244,10 +248,7 @@ def repairman_waiting_percentile(N, S, c, Z, p):
     feasible("N", most, STATES // max(N.size, 1), "a root search with one term for each thread")
     found = np.arange(1, max(most, 2)).reshape(-1, *(1,) * N.ndim)
     coming = np.maximum(N - found, 0) * S / (np.minimum(found, c) * np.maximum(Z, 1e-300))
-    weights = np.cumsum(np.log(coming), axis=0)
-    largest = np.maximum(weights.max(axis=0), 0.0)
-    shares = np.exp(weights - largest)
-    shares = shares / (np.exp(-largest) + shares.sum(0))
+    _, shares = _chain.shares(coming)
     ahead = np.maximum(found - c + 1, 0)  # who has to leave before
 
     def excess(x, p, *columns):
@@ -264,7 +265,41 @@ def repairman_waiting_percentile(N, S, c, Z, p):
     return np.where(some & (p == 1), np.inf, wait)
 
 
-def _waiting_percentile(C, mean, p):
-    """Percentile of a wait that is 0 with probability 1 - C, else exponential; C = 1: infinite."""
-    known = np.where(1 - p >= C, 0.0, mean * np.maximum(np.log(C) - np.log1p(-p), 0))
-    return np.where(C < 1, known, np.inf)
+def _erlang_b(a, c):
+    """Erlang B to 12 digits; `a` and `c` are arrays.
+
+    1/B = 1 + c/a + c (c-1)/a^2 + ... + c!/a^c, all terms positive. Where `c` is small or `a` large,
+    few terms count and are summed. Elsewhere B is the last probability of a Poisson distribution
+    that ends at c, which an incomplete gamma function gives.
+    """
+    from scipy.special import gammaincc
+
+    a, c = np.broadcast_arrays(a, c)
+    B = np.empty(a.shape)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        near_peak = c * np.log1p((c - a) / a) - (c - a)
+        heavy = (c > TERMS) & ((a > 1.4 * c) | ((near_peak > 600) & (a > c)))  # both factors vanish
+        counting = np.minimum(c, np.ceil(38 / np.log(a / c)))
+        for some, terms in ((c <= TERMS, c), (heavy, counting)):
+            B[some] = _summed(a[some], c[some], int(terms[some].max(initial=0)))
+    rest = (c > TERMS) & ~heavy
+    a, c = a[rest], c[rest]
+    # a^c exp(-a)/c! by Stirling's series, about its peak, so that no digits cancel.
+    stirling = (1 - (1 - 2 / (7 * c**2)) / (30 * c**2)) / (12 * c)
+    B[rest] = np.exp(-near_peak[rest] - stirling) / np.sqrt(2 * pi * c) / gammaincc(c + 1, a)
+    return np.minimum(B, 1.0)  # which rounding may exceed
+
+
+def _erlang_c(a, c):
+    """Erlang C for c of at least 1, in a form in which no digits cancel at full load."""
+    B = _erlang_b(a, c)
+    return np.where(a < c, np.minimum(B / ((c - a) / c + a / c * B), 1.0), 1.0)
+
+
+def _summed(a, c, terms):
+    """Erlang B by the last terms of its series, 1 + c/a (1 + (c-1)/a (1 + ...))."""
+    total, k = np.ones(a.shape), c - terms
+    for _ in range(terms):
+        k = k + 1
+        total = np.where(k > 0, total * k / a, 0.0) + 1
+    return 1 / total
