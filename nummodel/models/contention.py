@@ -22,7 +22,7 @@ and no kind of long holds has a mean above M. The line leaves open
   holder stood still in the share of the held time in which somebody waited;
 - chance: contentions are counted, so their number varies by its square root, or more.
 
-`readings` has systems that agree with a line, `after` the ends of what a change may bring in them.
+`after` has the ends of what a change may bring in systems that agree with a line.
 Z follows from p, and once more from the utilisation, where that is known; what the system then says
 of p, the utilisation and W has to be within 25 % of the line. As uses of threads that come in
 bursts, or avoid each other, may agree less, the best systems count in any case. In simulations
@@ -68,18 +68,6 @@ class Line(NamedTuple):
     elapsed: float | None = None
     c: float | None = None
     longest: float | None = None
-
-
-class Readings(NamedTuple):
-    """Systems that agree with a line, one in each place: threads, Z and h in mean holds, and the
-    mean L of long holds, in mean holds, with their share g of the time of all holds.
-    """
-
-    n: np.ndarray
-    Z: np.ndarray
-    h: np.ndarray
-    L: np.ndarray
-    g: np.ndarray
 
 
 class After(NamedTuple):
@@ -167,8 +155,9 @@ def _closed(n, S, Z, h, L=1.0, g=0.0):
 
 
 @lru_cache(maxsize=64)
-def readings(line: Line) -> Readings:
-    """All systems that agree with a line, as far as the grids of threads, hand-overs and holds go.
+def _readings(line: Line) -> np.ndarray:
+    """All systems that agree with a line, as far as the grids of threads, hand-overs and holds go,
+    one in each column: n, Z and h in mean holds, L in mean holds, and g.
 
     Raises ValueError for figures that do not belong to one lock with one holder at a time.
     """
@@ -213,7 +202,7 @@ def readings(line: Line) -> Readings:
         )
     chance = CHANCE / line.contentions**0.5
     agrees = worst <= max(np.log(AGREES) + chance, WORSE * worst.min())
-    return Readings(*(part[agrees] for part in (n, Z, h, L, g)))
+    return np.array([n, Z, h, L, g])[:, agrees]
 
 
 def after(
@@ -237,7 +226,8 @@ def after(
     >>> [round(end, 5) for end in after(line, uses=0.1).p]  # somewhat off a tenth of 0.01
     [0.00098, 0.00102]
 
-    Raises ValueError for a change that makes the lock busier, and where `readings` does.
+    Raises ValueError for a change that makes the lock busier, and for figures that do not belong to
+    one lock with one holder at a time.
     """
     p, S_before, W = _means(line)
     m, _ = count("m", m), within("w", w, 0, 1, ndim=(0,))
@@ -246,7 +236,7 @@ def after(
     busier = uses * size * exclusive / m
     if not 0 < busier <= 1 + 1e-9:
         raise ValueError(f"the lock would be {busier:.3g} times as busy, expected above 0, up to 1")
-    n, Z, *more = readings(line)
+    n, Z, *more = _readings(line)
     contended, _, wait, queued = _closed(n, 1.0, Z, *more)
     # The time that is saved passes without a use, or not at all.
     work = np.array([Z / uses, (Z + 1) / uses - 1])
@@ -272,7 +262,7 @@ def saturation(line: Line) -> tuple[float, float]:
     With more of them some must wait, whatever the order, as a full lock goes from hand to hand.
     Below 1, there are too many already.
     """
-    n, Z, h, *_ = readings(line)
+    n, Z, h, *_ = _readings(line)
     times = locks.lock_saturation(1 + h, Z) / n
     chance = _chance(line.contentions, line.contentions)
     return float(times.min() * max(0.0, 1 - chance)), float(times.max() * (1 + chance))
