@@ -254,9 +254,9 @@ class Program:
         far = reader * np.exp(at["far"]) * (nodes / 2) ** at["far_growth"] * self.distance(nodes)
         slower = 1 + np.maximum(at["memory"], 0) * (1 - 1 / nodes)
         hold, Z = S * np.exp(level) * slower, np.maximum((N_sat - 1) * S * slower, _chain.NEVER)
-        crossing = _crossings(tuple(self.kinds), self.N * nodes, nodes)
-        waiters = np.arange(self.N * nodes)[:, None, None]
-        grant = hold + waiter * waiters + far * crossing
+        stays = _crossings(self.N * nodes, nodes)
+        crossing = np.where(np.isin(self.kinds, STAY), stays, 1 - 1 / nodes)[..., None]
+        grant = hold + waiter * np.arange(self.N * nodes)[:, None, None] + far * crossing
         return np.log(_chain.walked(zip(range(len(grant), 0, -1), grant, strict=True), Z)[0])
 
     def distance(self, nodes: int) -> float:
@@ -330,9 +330,6 @@ class Program:
 
 
 @lru_cache(maxsize=64)
-def _crossings(kinds: tuple[str, ...], most: int, nodes: int) -> np.ndarray:
-    """Crossings of a hand-over with 1 to `most` threads at the lock, for each kind."""
-    n = np.arange(1, most + 1)[:, None]
-    grants = (locks.queue_grant, locks.cohort_grant)
-    everyone, stay = (grant(n, 0.0, 0.0, 1.0, nodes) for grant in grants)
-    return np.where(np.isin(kinds, STAY), stay, everyone)[..., None]
+def _crossings(most: int, nodes: int) -> np.ndarray:
+    """Crossings of a hand-over of a cohort lock, with 1 to `most` threads there."""
+    return locks.cohort_grant(np.arange(1, most + 1), 0.0, 0.0, 1.0, nodes)[:, None]

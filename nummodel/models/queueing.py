@@ -11,6 +11,7 @@ throughput and `R`. Throughput is `lamda`, or N/(Z + R) of M/M/c//N.
 Kleinrock, Queueing Systems I (1975); Allen, Probability, Statistics, and Queueing Theory (1990).
 """
 
+from inspect import unwrap
 from math import log, pi
 
 import numpy as np
@@ -79,10 +80,28 @@ def mg1_waiting(lamda, S, cv2):
 def erlang_b(a, c):
     """Erlang B: share of calls that `c` lines without a queue lose, at an offered load `a`.
 
+    1/B = 1 + c/a + c (c-1)/a^2 + ... + c!/a^c, all terms positive. Where `c` is small or `a` large,
+    few terms count and are summed. Elsewhere B is the last probability of a Poisson distribution
+    that ends at c, which an incomplete gamma function gives. B has 12 digits, at any load.
+
     >>> erlang_b(a=95, c=[1, 100, 10_000])
     array([0.98958333, 0.04880421, 0.        ])
     """
-    return _erlang_b(a, c)
+    from scipy.special import gammaincc
+
+    a, c = np.broadcast_arrays(a, c)
+    B = np.empty(a.shape)
+    near_peak = c * np.log1p((c - a) / a) - (c - a)
+    heavy = (c > TERMS) & ((a > 1.4 * c) | ((near_peak > 600) & (a > c)))  # both factors vanish
+    counting = np.minimum(c, np.ceil(38 / np.log(a / c)))
+    for some, terms in ((c <= TERMS, c), (heavy, counting)):
+        B[some] = _summed(a[some], c[some], int(terms[some].max(initial=0)))
+    rest = (c > TERMS) & ~heavy
+    a, c = a[rest], c[rest]
+    # a^c exp(-a)/c! by Stirling's series, about its peak, so that no digits cancel.
+    stirling = (1 - (1 - 2 / (7 * c**2)) / (30 * c**2)) / (12 * c)
+    B[rest] = np.exp(-near_peak[rest] - stirling) / np.sqrt(2 * pi * c) / gammaincc(c + 1, a)
+    return np.minimum(B, 1.0)  # which rounding may exceed
 
 
 @station
@@ -92,7 +111,8 @@ def erlang_c(a, c):
     >>> erlang_c(a=[0.5, 8, 12], c=[1, 10, 10])
     array([0.5       , 0.40918015, 1.        ])
     """
-    return _erlang_c(a, c)
+    B = unwrap(erlang_b)(a, c)
+    return np.where(a < c, np.minimum(B / ((c - a) / c + a / c * B), 1.0), 1.0)
 
 
 @station
@@ -103,7 +123,7 @@ def mmc_waiting(lamda, S, c):
     array([9.        , 4.26315789, 0.36958962,        inf])
     """
     a = lamda * S
-    return np.where(a < c, _erlang_c(a, c) * S / (c - a), np.inf)
+    return np.where(a < c, unwrap(erlang_c)(a, c) * S / (c - a), np.inf)
 
 
 @station
@@ -120,7 +140,7 @@ def mmc_waiting_percentile(lamda, S, c, p):
     array([ 0.        ,  2.66859722, 14.18152268])
     """
     a = lamda * S
-    C = _erlang_c(a, c)
+    C = unwrap(erlang_c)(a, c)
     later = S / (c - a) * np.maximum(np.log(C) - np.log1p(-p), 0)
     return np.where(C < 1, np.where(1 - p >= C, 0.0, later), np.inf)
 
@@ -137,7 +157,7 @@ def mmc_response_percentile(lamda, S, c, p):
 
     lamda, S, c, p = np.broadcast_arrays(lamda, S, c, p)
     known = (lamda * S < c) & (p < 1)
-    C = np.where(known, _erlang_c(lamda * S, c), 0.0)
+    C = np.where(known, unwrap(erlang_c)(lamda * S, c), 0.0)
     spare = np.where(known, c - lamda * S, 1.0)  # rate at which the queue drains, service being 1
     y = np.where(known, -np.log1p(-p), 0.0)
 
@@ -196,7 +216,7 @@ def mmck_blocking(lamda, S, c, K):
     low, step = np.minimum(rho, 1), np.minimum(rho, 1 / rho)
     full, none = np.exp(xlogy(places, low)), np.exp(-xlogy(places, np.maximum(rho, 1)))
     fewer = np.where(rho == 1, places, np.expm1(xlogy(places, step)) / (step - 1))
-    B = _erlang_b(lamda * S, c)
+    B = unwrap(erlang_b)(lamda * S, c)
     return np.minimum(B * full / (none + B * low * fewer), 1.0)
 
 
@@ -263,37 +283,6 @@ def repairman_waiting_percentile(N, S, c, Z, p):
     root = find_root(excess, (0.0 * end, end), args=(p, *columns))
     wait = np.where(some, root.x * S / c, 0.0)
     return np.where(some & (p == 1), np.inf, wait)
-
-
-def _erlang_b(a, c):
-    """Erlang B to 12 digits; `a` and `c` are arrays.
-
-    1/B = 1 + c/a + c (c-1)/a^2 + ... + c!/a^c, all terms positive. Where `c` is small or `a` large,
-    few terms count and are summed. Elsewhere B is the last probability of a Poisson distribution
-    that ends at c, which an incomplete gamma function gives.
-    """
-    from scipy.special import gammaincc
-
-    a, c = np.broadcast_arrays(a, c)
-    B = np.empty(a.shape)
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        near_peak = c * np.log1p((c - a) / a) - (c - a)
-        heavy = (c > TERMS) & ((a > 1.4 * c) | ((near_peak > 600) & (a > c)))  # both factors vanish
-        counting = np.minimum(c, np.ceil(38 / np.log(a / c)))
-        for some, terms in ((c <= TERMS, c), (heavy, counting)):
-            B[some] = _summed(a[some], c[some], int(terms[some].max(initial=0)))
-    rest = (c > TERMS) & ~heavy
-    a, c = a[rest], c[rest]
-    # a^c exp(-a)/c! by Stirling's series, about its peak, so that no digits cancel.
-    stirling = (1 - (1 - 2 / (7 * c**2)) / (30 * c**2)) / (12 * c)
-    B[rest] = np.exp(-near_peak[rest] - stirling) / np.sqrt(2 * pi * c) / gammaincc(c + 1, a)
-    return np.minimum(B, 1.0)  # which rounding may exceed
-
-
-def _erlang_c(a, c):
-    """Erlang C for c of at least 1, in a form in which no digits cancel at full load."""
-    B = _erlang_b(a, c)
-    return np.where(a < c, np.minimum(B / ((c - a) / c + a / c * B), 1.0), 1.0)
 
 
 def _summed(a, c, terms):
