@@ -119,8 +119,7 @@ def outlook(X: Mapping, N: int, nodes: int, h=None, h_remote=None) -> dict[str, 
 
     Raises ValueError for a throughput that even a full lock cannot reach, and for one thread.
     """
-    x, number = _measured(X), count("N", N, least=2)
-    nodes = count("nodes", nodes)
+    x, number, nodes = _measured(X), count("N", N, least=2), count("nodes", nodes)
     feasible("N", number, MEASURED // sum(x), "the nodes in X are solved thousands of times")
     feasible("nodes", nodes, PREDICTED // number, f"{number} threads on each")
     h, h_remote = _latencies(h, h_remote, max(nodes, *x))
@@ -227,9 +226,9 @@ class Program:
         prior = dict(PRIOR)
         if h is not None:
             prior["reader"] = (np.log(h / 2) + USES[0], USES[1])
-        if h is not None and h_remote is not None:
-            prior["far"] = (np.log(2 / h), prior["far"][1])
-            if h_remote.ndim:  # tells how the distance grows
+            if h_remote is not None:
+                prior["far"] = (np.log(2 / h), prior["far"][1])
+            if np.ndim(h_remote):  # which tells how the distance grows
                 prior["far_growth"] = (0.0, prior["far_growth"][1])
         mean, sd = np.array(list(prior.values())).T
         level = np.where(np.array(self.kinds) == "queue", 0.0, widths.level)
@@ -278,12 +277,11 @@ class Program:
 
     def log_posterior(self, unknown: np.ndarray) -> np.ndarray:
         """Up to a constant, for each draw."""
-        top = self.log_N_sat[-1]
-        inside = (unknown[:, -1] >= 0) & (unknown[:, -1] <= top)
-        z = (unknown[:, :-1] - self.mean) / self.sd
+        z, log_N_sat = (unknown[:, :-1] - self.mean) / self.sd, unknown[:, -1]
+        inside = (log_N_sat >= 0) & (log_N_sat <= self.log_N_sat[-1])
         inside &= (abs(z) < FARTHEST).all(axis=1)
         total = -0.5 * (z**2).sum(axis=1)
-        total -= np.maximum(unknown[:, -1] - np.log(FEEDS * self.N), 0.0)
+        total -= np.maximum(log_N_sat - np.log(FEEDS * self.N), 0.0)
         unknown = np.where(inside[:, None], unknown, np.append(self.mean, 0.0))
         for k, error, noise, doublings in self.steps(unknown):
             total -= 0.5 * error**2 / (noise + self.drift[k] ** 2 * doublings)
@@ -314,14 +312,10 @@ class Program:
 
     def predicted(self, unknown: np.ndarray, nodes: int, seed: int = 2) -> np.ndarray:
         """Draws of log X of each kind, from the last number of nodes on which it was measured."""
-        rng, model = np.random.default_rng(seed), {nodes: self.log_throughput(unknown, nodes)}
-        result = []
+        rng, result = np.random.default_rng(seed), []
+        model = {n: self.log_throughput(unknown, n) for n in {nodes, *self.y} if n <= nodes}
         for k in range(len(self.kinds)):
             last = max(n for n, y in self.y.items() if n <= nodes and not np.isnan(y[k]))
-            if last == nodes:
-                result.append(np.full(len(unknown), self.y[last][k]))
-                continue
-            model[last] = model.get(last, self.log_throughput(unknown, last))
             drift = self.drift[k] ** 2 * np.log2(nodes / last)
             sd = np.sqrt(drift + self.noise[last][k] ** 2 + NOISE**2)
             change = model[nodes][k] - model[last][k] + sd * rng.standard_normal(len(unknown))
