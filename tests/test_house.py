@@ -44,6 +44,7 @@ def rooms(wing):
     return {name for name in found if not name.startswith("_")}
 
 
+@pytest.mark.slow
 def test_each_public_name_is_imported_first():
     done = subprocess.run([sys.executable, "-c", EACH, *PUBLIC], capture_output=True, text=True)
     assert (done.stdout, done.stderr) == ("", "")

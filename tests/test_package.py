@@ -16,6 +16,7 @@ from zipfile import ZipFile
 
 import pytest
 import yaml
+from quick import slow
 
 import nummodel
 
@@ -125,7 +126,7 @@ COMMAND = "from nummodel.cli import main; sys.argv[1:] = {!r}; main()"
     [
         (COMMAND.format(["fit", "raytracer"]), "chosen: "),
         (COMMAND.format(["list"]), "usl"),
-        (
+        slow(
             "from nummodel import fits, plot\n"
             "from nummodel.models import locks, networks, numa, queueing, scaling, storage\n"
             "print(networks.solve([networks.queue(0.5)], 1).X)",

@@ -95,6 +95,7 @@ def contents(folder):
     return found
 
 
+@pytest.mark.slow
 def test_workers_leave_the_same_files(tmp_path, local):
     """Of a notebook that reads a file beside it, too."""
     (tmp_path / "beside.txt").write_text("twelve")

@@ -284,7 +284,7 @@ def test_what_is_said_of_twice_the_load_says_how_far_such_figures_were_off(outco
     assert len(said) == 1 and "2 * points.N.max()" in cells[said[0]].source
 
 
-@pytest.mark.parametrize("rows", [2, 3, 6])
+@pytest.mark.parametrize("rows", [2, slow(3), 6])
 def test_any_csv_becomes_a_report(rows, tmp_path, monkeypatch):
     """Named relative to where the command runs; however few its rows."""
     monkeypatch.chdir(tmp_path)
