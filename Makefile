@@ -25,7 +25,7 @@ AXE := axe-core@4.14.1
 # Go builds actionlint from source; the pip package of this name would download a binary.
 ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 
-.PHONY: help report test test-all lab lint budget lint-workflows anywhere oldest newest lock wheel test-ui sheet fuzz bench batch coverage adequacy systems forecast limits change locks lockprogram memory mutations cluster tools whole simulate attack faults networks picture clean
+.PHONY: help report test test-all lab lint budget lint-workflows anywhere oldest newest lock wheel test-ui sheet fuzz bench batch coverage adequacy systems forecast limits change locks lockprogram mutations cluster tools whole simulate attack faults networks picture clean
 
 help:  ## print this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 24
@@ -97,9 +97,6 @@ systems: $(VENV)/test  ## forecast 300 simulated closed systems (SEED=2026, an h
 
 forecast: $(VENV)/test  ## hold forecasts against curves that went on, sources left out (20 minutes)
 	@OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/forecast.py --jobs $(JOBS)
-
-memory: $(VENV)/test  ## predict memory under load from three figures, machines left out (1 minute)
-	@OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/memory.py
 
 locks: $(VENV)/test  ## hold locks on more nodes against measurements, programs left out (15 minutes)
 	@OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/locks.py
