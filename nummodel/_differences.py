@@ -1,19 +1,18 @@
-"""Derivatives of a function that is no formula: by central differences.
+"""Slopes of a function that is no formula: by central differences.
 
-A first derivative has an error of some 1e-10 of the function, a second one of 1e-8, for a quantity
-in units of its value and a function that is computed to all digits. The minimum that a search finds
-depends on the first derivatives only; the second ones make the search short.
+A slope has an error of some 1e-10 of the function, for a quantity in units of its value and a
+function that is computed to all digits.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from nummodel.arguments import numbers
 
-#: Steps for first and second derivatives, as shares of a value; the least such value; a step at 0.
-FIRST, SECOND, LEAST, AT_ZERO = 2e-5, 3e-4, 1e-9, 1e-7
+#: The step, as a share of a value; the least such value; a step at 0.
+STEP, LEAST, AT_ZERO = 2e-5, 1e-9, 1e-7
 
 
 def elementwise(body: Callable, *points: Mapping[str, float]) -> Callable:
@@ -55,60 +54,27 @@ def elementwise(body: Callable, *points: Mapping[str, float]) -> Callable:
     return together if same else one_by_one
 
 
-def jet(
-    body: Callable,
-    names: tuple[str, ...],
-    pairs: Iterable[tuple[int, int]],
-    ranges: list[tuple[float, float]],
-) -> Callable:
-    """Function of all quantities giving [value, slopes, second derivatives], as `Formula.jet`. No
-    step leaves the range of its quantity.
+def jet(body: Callable, names: tuple[str, ...], ranges: list[tuple[float, float]]) -> Callable:
+    """Function of all quantities giving [value, slopes], as `Formula.jet`. No step leaves the range
+    of its quantity.
     """
 
     def computed(**values: Any) -> list:
         shape = np.broadcast_shapes(*map(np.shape, values.values()))
-        x = {
-            n: np.reshape(v, (1,) * (len(shape) - np.ndim(v)) + np.shape(v))
-            for n, v in values.items()
-        }
 
-        def at(points: list[dict]) -> np.ndarray:
-            """The values at points that differ from x in some quantities, in one call."""
-            moved = {n: np.stack([point.get(n, x[n]) for point in points]) for n in names}
-            return np.broadcast_to(np.asarray(body(**x | moved), float), (len(points), *shape))
-
-        def steps(share: float) -> tuple[dict, dict]:
-            h = {
-                n: np.where(x[n] == 0, AT_ZERO, share * np.maximum(abs(x[n]), LEAST)) for n in names
-            }
-            ends = zip(names, ranges, strict=True)
-            return h, {n: np.clip(x[n], low + h[n], high - h[n]) for n, (low, high) in ends}
+        def at(**moved: np.ndarray) -> np.ndarray:
+            return np.broadcast_to(np.asarray(body(**values | moved), float), shape)
 
         with np.errstate(all="ignore"):
-            found = [np.broadcast_to(np.asarray(body(**x), float), shape)]
-            if not names:
-                return found
-            h, c = steps(FIRST)
-            around = at([{n: c[n] + side * h[n]} for n in names for side in (-1, 0, 1)])
-            for n, (low, middle, high) in zip(names, around.reshape(-1, 3, *shape), strict=True):
+            found = [at()]
+            for n, (low, high) in zip(names, ranges, strict=True):
+                x = np.asarray(values[n], dtype=float)
+                h = np.where(x == 0, AT_ZERO, STEP * np.maximum(abs(x), LEAST))
+                middle = np.clip(x, low + h, high - h)
+                below, above = at(**{n: middle - h}), at(**{n: middle + h})
                 # The slope of the parabola through three points, at x.
-                bend = (high + low - 2 * middle) / h[n] ** 2
-                found.append(
-                    (high - low) / (2 * h[n]) + np.where(x[n] == c[n], 0, bend * (x[n] - c[n]))
-                )
-            h, c = steps(SECOND)
-            sides = {n: {side: {n: c[n] + side * h[n]} for side in (-1, 1)} for n in names}
-            points = [c, *(c | sides[n][side] for n in names for side in (-1, 1))]
-            crossed = [(i, j) for i, j in pairs if i != j]
-            for i, j in crossed:
-                points += [c | sides[names[i]][side] | sides[names[j]][side] for side in (-1, 1)]
-            middle, *others = at(points) if pairs else [0.0]
-            ends = [low + high for low, high in zip(others[::2], others[1::2], strict=True)]
-            both = dict(zip(crossed, ends[len(names) :], strict=True))
-            for i, j in pairs:
-                far = both[i, j] - ends[j] if i != j else 0.0
-                bend = (far - ends[i] + 2 * middle) / (2 * h[names[i]] * h[names[j]])
-                found.append(bend if i != j else -2 * bend)
+                bend = (above + below - 2 * at(**{n: middle})) / h**2 if np.any(middle != x) else 0
+                found.append((above - below) / (2 * h) + bend * (x - middle))
         return found
 
     return computed

@@ -5,9 +5,9 @@
         return X1 * N / (1 + sigma * (N - 1))
 
 Its LaTeX, its NumPy function, its exact gradient, and what follows from it by algebra (an inverse,
-a limit, an optimum) are derived from that body. A body of plain arithmetic is called with numbers
-and arrays, and with jets for its gradient; a body with cases goes through SymPy. SymPy is imported
-only where it is needed, since that takes half a second.
+a speedup) are derived from that body. A body of plain arithmetic is called with numbers and arrays,
+and with complex ones for its gradient; a body with cases goes through SymPy. SymPy is imported only
+where it is needed, since that takes half a second.
 """
 
 import sys
@@ -20,9 +20,11 @@ from typing import Any
 import numpy as np
 
 from nummodel import _differences
-from nummodel._jets import Jet
 from nummodel.arguments import a_figure, aligned, numbers
 from nummodel.nomenclature import Quantity, quantity
+
+#: The imaginary step of a slope: so small that its square, which is all that errs, is nothing.
+STEP = 1e-30
 
 
 class Formula:
@@ -37,11 +39,8 @@ class Formula:
     """
 
     __name__: str  # the law's
-    #: Whether second derivatives are known; else a search learns them from its steps.
-    bends = True
     #: The starts from which a search descends.
-    tries = 4
-    _copies = False  # whether the body may change its arguments
+    tries = 12
 
     def __init__(
         self,
@@ -100,21 +99,29 @@ class Formula:
         """The law as a SymPy expression of `symbols`."""
         import sympy as sp
 
-        return sp.sympify(self.body(**self.symbols))
+        return sp.sympify(self.body(**self.symbols)).xreplace({sp.Float(0.5): sp.Rational(1, 2)})
 
     @cached_property
     def _plain(self) -> bool:
-        """Whether the body is arithmetic alone, which takes jets as it takes numbers."""
-        values = {n: Jet.of(v, i) for i, (n, v) in enumerate(self._somewhere(0.3).items())}
+        """Whether the body is arithmetic alone, which takes complex numbers as it takes real ones,
+        and whose slopes follow from them (Squire and Trapp 1998, SIAM Review 40:110).
+        """
+        points = self._somewhere(0.3), self._somewhere(0.4, 40)
+        at = {n: np.array([point[n] for point in points]) for n in self.quantities}
         try:
             with np.errstate(all="ignore"):
-                jet = self.body(**values)
-        except Exception:  # SymPy or the body cannot compute with jets
+                found = [np.asarray(self.body(**at | {n: at[n] + 1j * STEP})) for n in at]
+        except Exception:  # SymPy or the body cannot compute with complex numbers
             return False
-        if not isinstance(jet, Jet):
+        if not found or any(value.dtype.kind not in "fc" or value.ndim > 1 for value in found):
             return False
-        numbers = [jet.value, *jet.first.values(), *jet.second.values()]
-        return all(isinstance(number, float) for number in numbers)
+        ranges = [self.range_of(n) for n in at]
+        value, *slopes = _differences.jet(self.body, self.quantities, ranges)(**at)
+        units = [abs(value) / np.maximum(abs(x), 1e-3) for x in at.values()]
+        return all(
+            (abs(np.imag(moved) / STEP - slope) <= 1e-5 * (abs(slope) + unit)).all()
+            for moved, slope, unit in zip(found, slopes, units, strict=True)
+        )
 
     @cached_property
     def _symbolic(self) -> bool:
@@ -186,51 +193,29 @@ class Formula:
         return columns
 
     @cache  # noqa: B019 (formulas live as long as the program)
-    def jet(self, names: tuple[str, ...], second: bool = False) -> Callable:
+    def jet(self, names: tuple[str, ...]) -> Callable:
         """Function of all quantities, by keyword, giving [law, d(law)/d(name), ...] as computed:
-        a slope that does not depend on an array is a scalar. If `second`, derivatives by a name and
-        each name up to it follow.
+        a slope that does not depend on an array is a scalar.
         """
-        pairs = [(i, j) for i in range(len(names)) for j in range(i + 1)] if second else []
         if not self.algebraic:
-            return _differences.jet(self._called, names, pairs, [self.range_of(n) for n in names])
+            return _differences.jet(self._called, names, [self.range_of(n) for n in names])
         if not self._plain:
             import sympy as sp
 
-            by = [self.symbols[n] for n in names]
-            slopes = [self.expr.diff(a) for a in by]
-            all_of_them = [self.expr, *slopes, *(slopes[i].diff(by[j]) for i, j in pairs)]
-            # SymPy's second derivative of a corner, as of Min, which no point meets.
-            modules = [{"select": _select, "DiracDelta": np.zeros_like}, "numpy"]
+            all_of_them = [self.expr, *(self.expr.diff(self.symbols[n]) for n in names)]
+            modules = [{"select": _select}, "numpy"]
             compiled = sp.lambdify(list(self.symbols.values()), all_of_them, modules, cse=True)
 
         def computed(**values: Any) -> list:
-            own = np.array if self._copies else np.asarray
-            arrays: dict[str, Any] = {n: own(values[n], dtype=float) for n in values}
+            arrays = {n: np.array(v, dtype=float) for n, v in values.items()}
             with np.errstate(all="ignore"):
                 if not self._plain:
                     return compiled(*(arrays[n] for n in self.quantities))
-                arrays |= {n: Jet.of(arrays[n], i) for i, n in enumerate(names)}
-                jet = self.body(**arrays)
-            if not isinstance(jet, Jet):  # it depends on none of these names
-                jet = Jet(jet, {}, {})
-            firsts = [jet.first.get(i, 0.0) for i in range(len(names))]
-            return [jet.value, *firsts, *(jet.second.get(pair, 0.0) for pair in pairs)]
+                moved = [self.body(**arrays | {n: arrays[n] + 1j * STEP}) for n in names]
+                value = self.body(**arrays)
+            return [value, *(np.imag(v) / STEP for v in moved)]
 
         return computed
-
-    def carried(self, **values: Any) -> Any:
-        """The value for jets, numbers and arrays, also where the body cannot compute with jets."""
-        if self._plain:
-            return self.body(**values)
-        names = tuple(n for n, v in values.items() if isinstance(v, Jet))
-        plain = {n: values[n].value if n in names else v for n, v in values.items()}
-        value, *slopes = self.jet(names, second=True)(**plain)
-        steps = [values[n] - plain[n] for n in names]
-        terms = [*steps]
-        for i, one in enumerate(steps):
-            terms += [one * other * (0.5 if one is other else 1.0) for other in steps[: i + 1]]
-        return sum((slope * term for slope, term in zip(slopes, terms, strict=True)), value)
 
     @classmethod
     def made(
@@ -337,6 +322,18 @@ def _select(conditions: list, choices: list, default: float):
     for condition, choice in zip(conditions[::-1], choices[::-1], strict=True):
         value = np.where(condition, choice, value)
     return value
+
+
+def cases(case: tuple[Any, Any], otherwise: Any) -> Any:
+    """A value where a condition holds, and another one elsewhere: of symbols, or of numbers and
+    arrays, also of the complex ones from which slopes follow.
+    """
+    value, condition = case
+    if isinstance(condition, (bool, np.bool_, np.ndarray)):
+        return np.where(condition, value, otherwise)[()]
+    import sympy as sp
+
+    return sp.Piecewise((value, condition), (otherwise, True))
 
 
 def formula(

@@ -74,19 +74,6 @@ def test_values_and_slopes_against_50_digits(name, seed):
             assert slope == pytest.approx(float((up - down) / (2 * step)), rel=1e-9, abs=1e-12)
 
 
-@pytest.mark.parametrize("name", [name for name in FORMULAS if FORMULAS[name]._plain])
-def test_second_derivatives_that_jets_carry_are_those_of_algebra(name):
-    law = FORMULAS[name]
-    at = somewhere(law, 0)
-    names, count = law.quantities, len(law.quantities)
-    exact = {law.symbols[n]: v for n, v in at.items()}
-    found = law.jet(names, second=True)(**at)[1 + count :]
-    pairs = [(a, b) for i, a in enumerate(names) for b in names[: i + 1]]
-    for (a, b), bend in zip(pairs, found, strict=True):
-        known = float(law.expr.diff(law.symbols[a], law.symbols[b]).evalf(30, subs=exact))
-        assert bend == pytest.approx(known, rel=1e-9, abs=1e-12)
-
-
 @pytest.mark.parametrize("name", FORMULAS)
 def test_arrays_of_any_broadcastable_shape(name):
     law = FORMULAS[name]

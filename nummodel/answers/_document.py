@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from nummodel.fits import Fit, LackOfFit, compare, laws
+from nummodel.fits import Fit, LackOfFit, closed, laws
 
 
 def document(study: Any) -> dict[str, Any]:
@@ -29,7 +29,7 @@ def document(study: Any) -> dict[str, Any]:
         "limit": study.limit,
         "warnings": [
             *study.remarks,
-            *(f"{study.chosen or laws.CLOSED}: {c}" for c in study.cautions),
+            *(f"{study.chosen or closed.CLOSED}: {c}" for c in study.cautions),
         ],
     }
 
@@ -44,7 +44,7 @@ def _figures(study: Any, name: str) -> dict[str, Any]:
     }
     return {
         "estimates": estimates,
-        "aicc": figure(compare.aicc(result)),
+        "aicc": figure(laws.aicc(result)),
         "loo_rmse": figure(result.loo_rmse),
         "lack_of_fit": _test(study.lack_of_fit[name]),
         "residuals": result.residuals.tolist(),

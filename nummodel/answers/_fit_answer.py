@@ -5,10 +5,9 @@
 
 from typing import Any
 
+from nummodel.answers import remarks
 from nummodel.answers.full import FULL
-from nummodel.fits import advice, laws
-from nummodel.fits import answer as law_answer
-from nummodel.fits._closed import Face
+from nummodel.fits import Fit, closed
 from nummodel.nomenclature import show
 
 
@@ -22,8 +21,8 @@ def answer(study: Any) -> str:
     if study.wanted and study.target:
         ahead.append(study.ahead.said_of(study.target, study.wanted))
     if study.fit:
-        found = [law_answer(study.fit, x, y, study.level)]
-        for other in laws.better(study.fits, study.chosen):
+        found = [remarks.answer(study.fit, x, y, study.level)]
+        for other in remarks.better(study.fits, study.chosen):
             more = f"{other} fits better, but has too few points to be chosen"
             found.append(f"This law, {study.chosen}, probably misses some points: {more}.")
         if study.limit:
@@ -34,14 +33,14 @@ def answer(study: Any) -> str:
                     places = f"of about {show(float(f'{servers:.2g}'))} places"
                     what = f"something that was not measured, perhaps a pool {places}"
             found.append(f"What limits it is {what}: {study.limit['why']}.")
-        elif study.measured and isinstance(study.fit, Face):
+        elif study.measured and study.chosen == closed.CLOSED:
             found.append(_open_limit(study, study.fit))
         else:
             found += _nearly_full(study)
         starts = ["Of the fitted law:", *["Also,"] * len(study.cautions)]
         against = [f"{a} {b}." for a, b in zip(starts, study.cautions, strict=False)]
         if not _refuted(study):
-            against.append(advice(study.fit, x, study.level))
+            against.append(remarks.advice(study.fit, x, study.level))
         return "\n".join([" ".join(found), *ahead, " ".join(against)]).strip()
     why = f"No law is chosen: {study.choice[1]}"
     if " rejected: " in why and "too few points to compare" not in why:
@@ -52,11 +51,11 @@ def answer(study: Any) -> str:
     return "\n".join([" ".join([f"{why}. {highest}.", *_nearly_full(study), *refused]), *ahead])
 
 
-def _open_limit(study: Any, fit: Face) -> str:
+def _open_limit(study: Any, fit: Fit) -> str:
     """What each of the two nearest limits allows, where it is open which of them it is."""
     if not any(n.startswith("U_") for n in study.measured):
         return "What limits it is open, as no utilisation was measured."
-    both = sorted(fit.times().items(), key=lambda item: -item[1])[:2]
+    both = sorted(closed.times(fit).items(), key=lambda item: -item[1])[:2]
     said = [
         f"{'what was not measured' if f'U_{n}' not in study.measured else n} allows "
         f"{study.used.y} = {show(float(f'{1 / t:.3g}'))}"

@@ -12,8 +12,9 @@ import numpy as np
 from nummodel.answers import _no_model
 from nummodel.answers._no_model import CLEAR, curve
 from nummodel.answers._words import allows, at_last, in_use, is_hidden, is_pool, named, words
+from nummodel.answers.bottleneck import NEAR, farthest
 from nummodel.answers.full import FULL
-from nummodel.fits._closed import NEAR, farthest
+from nummodel.fits import closed
 from nummodel.nomenclature import show
 
 #: A response time is told if it falls by this share or more.
@@ -60,10 +61,10 @@ def answer(found: Any) -> str:
         return ". ".join([*said, f"{other[0].upper()}{other[1:]}."])
     if how == "open":
         return ". ".join([*said, f"{_more(found)}. {brings[0].upper()}{brings[1:]}."])
-    times = found.face.times()
+    times = closed.times(found.fit)
     times[best.station] /= 2
     after = max(times, key=times.__getitem__)
-    then = float(found.face.at(best.N)) * (1 + best.gain)
+    then = float(found.fit.at(best.N)) * (1 + best.gain)
     if after != best.station and then * times[after] >= FULL:
         brings += f"; not more, because {named(found, after)} would limit then"
     return ". ".join([*said, f"What to do next: {brings}. Then measure again."])
@@ -77,10 +78,10 @@ def _verdict(found: Any) -> tuple[str, list[str]]:
     only = full and all(shares.get(f"U_{n}", 0.0) < FULL for n in rest)
     cautions = study.cautions
     if found.rejected:
-        much = show(float(f"{farthest(found.face):.1g}"), "%")
+        much = show(float(f"{farthest(found.fit):.1g}"), "%")
         cautions = [f"a test rejects the model, which is up to {much} off"]
     if not found.limit and not only:
-        times = sorted(found.face.times().values())
+        times = sorted(closed.times(found.fit).values())
         apart = f"the two differ by {show(round(times[-1] / times[-2] - 1, 2), '%')} only"
         if times[-2] > NEAR * times[-1]:
             return "open", [f"{apart}, and a model may be wrong by as much", *cautions]
@@ -115,7 +116,7 @@ def _verdict(found: Any) -> tuple[str, list[str]]:
 
 def _knee(found: Any) -> float:
     """The users from whom on the first station is full, if they never wait before."""
-    values = found.face.values
+    values = found.fit.values
     all_of_it = sum(v for n, v in values.items() if n[0] in "DZ")
     return float(found.full_at(found.stations[0])[0] * all_of_it)
 
@@ -146,7 +147,7 @@ def _what(found: Any, how: str) -> str:
         what += f"it {allows(found, first)}"
         return f"{what}, while {next_one}" if told else what
     what = f"The limit of this system is {probably}{named(found, first)}, "
-    if f"c_{first}" in found.face.free:
+    if f"c_{first}" in found.fit.free:
         what += f"as if it had {show(float(f'{found.servers(first):.2g}'))} servers, "
     what += f"which {allows(found, first)}"
     if (knee := _knee(found)) > used.N.max():
@@ -172,7 +173,7 @@ def _either(found: Any, full: str) -> str:
     """What a change of the full station brings, and what it would without what was not measured."""
     gain = next(g for g in found.gains if g.station == full)
     hidden = next(n for n in found.stations[:2] if n != full)
-    alone = found.more({**found.face.values, f"D_{hidden}": 0.0}, full, "twice", gain.N)
+    alone = found.more({**found.fit.values, f"D_{hidden}": 0.0}, full, "twice", gain.N)
     said = _bring(found, gain, _alike(found, gain))
     without = f"{show(round(float(alone), 2), '%')} if {named(found, hidden)} is no limit"
     return f"{said[0].upper()}{said[1:]}, or {without}"

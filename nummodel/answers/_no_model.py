@@ -63,7 +63,7 @@ def alone(found: Any) -> Missed:
     if not found.study.measured or found.study.chosen == "closed":
         return Missed()
     table = found.beside()
-    off = {n: table[f"{n}, off"].abs() for n in ("X", *found.face.others)}
+    off = {n: table[f"{n}, off"].abs() for n in found.fit.results}
     worst = {n: float(v.max()) for n, v in off.items()}
     name, *rest = sorted(worst, key=worst.__getitem__, reverse=True)
     if worst[name] < max([MISSED, *(ALONE * worst[n] for n in rest)]):

@@ -59,7 +59,7 @@ def is_hidden(found: Any, name: str) -> bool:
 
 def is_pool(found: Any) -> bool:
     """Whether what was not measured serves several requests at a time."""
-    return "c_lock" in found.face.free
+    return "c_lock" in found.fit.free
 
 
 def in_use(found: Any, name: str) -> float:

@@ -6,12 +6,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nummodel.fits._closed import contradictions, other_think_time
+from nummodel.arguments import FULLEST
+from nummodel.fits.closed import TOLERANCE
 from nummodel.nomenclature import show
 from nummodel.records import columns
 from nummodel.records._others import SIZES
 from nummodel.records.columns import Points
 
+#: A given think time is doubted by as many standard errors, and by at least this share of it and of
+#: the shortest cycle.
+SURELY, SMALL = 5.0, 0.02
 #: Servers that one user may keep busy: more of them count the work of others.
 OTHERS = 1.5
 
@@ -107,3 +111,69 @@ def _too_busy(
                 "counts the work of other programs as well"
             )
     return sentences
+
+
+def contradictions(N, X, R=None, Z=None, **U: Any) -> list[str]:
+    """What columns of measurements say of each other that cannot be, in sentences.
+
+    N users, throughput X [1/s], response time R [s], think time Z [s], if it is known, and the
+    utilisation of each station as a share. N = X (R + Z) holds for any system in which N users take
+    turns to think and to wait, up to the errors of measurement, for which `TOLERANCE` allows.
+
+    >>> [what] = contradictions(N=[10, 20], X=[100.0, 200.0], R=[0.1, 0.2])
+    >>> what.partition(":")[0]
+    'at N = 20, X R = 40 requests are under way, and 20 users can have 20 at most'
+    """
+    sentences = []
+    for name, share in U.items():
+        if np.max(share) > FULLEST:
+            highest = f"{name} is up to {np.max(share):g}"
+            sentences.append(f"{highest}, expected a share of all servers, at most 1")
+    N, X = (np.asarray(v, dtype=float) for v in (N, X))
+    if Z is not None and R is None and np.max(X * Z / N) > 1 + TOLERANCE:
+        worst = int(np.argmax(X * Z / N))
+        sentences.append(
+            f"at N = {N[worst]:g}, a think time of {Z:.3g} allows a throughput of "
+            f"{N[worst] / Z:.4g} at most, and {X[worst]:.4g} was measured: Z may have another unit"
+        )
+        return sentences
+    if R is None:
+        return sentences
+    R = np.asarray(R, dtype=float)
+    under_way = X * R
+    worst = int(np.argmax(under_way / N))
+    if under_way[worst] > (1 + TOLERANCE) * N[worst]:
+        n = f"{N[worst]:g}"
+        return [
+            *sentences,
+            f"at N = {n}, X R = {under_way[worst]:.4g} requests are under way, and {n} users can "
+            f"have {n} at most: R or X may count others as well, or have another unit",
+        ]
+    thinking = np.maximum(N / X - R, 0.0)
+    usual = float(np.median(thinking)) if Z is None else float(Z)
+    off = X * (R + usual) / N - 1
+    worst = int(np.argmax(np.abs(off)))
+    if abs(off[worst]) > TOLERANCE:
+        told = "its median over all loads" if Z is None else "as given"
+        sentences.append(
+            f"at N = {N[worst]:g}, users think for N/X - R = {thinking[worst]:.3g} s, and not for "
+            f"{usual:.3g} s ({told}): the number of users may have been less or more than N, or "
+            "R and X were not measured at the same time"
+        )
+    return sentences
+
+
+def other_think_time(N, X, R, Z: float) -> str:
+    """What response times say against a given think time Z, which is smaller than what
+    `contradictions` finds: how long users think by N/X - R, if that is surely not Z; else nothing.
+    """
+    cycle = np.asarray(N, dtype=float) / X
+    thinking = cycle - R
+    usual = float(np.median(thinking))
+    error = SURELY * 1.2533 * 1.4826 * np.median(abs(thinking - usual)) / np.sqrt(len(thinking))
+    if len(thinking) < 4 or abs(usual - Z) <= max(error, SMALL * Z, SMALL * np.min(cycle)):
+        return ""
+    return (
+        f"by N/X - R, users think for {usual:.4g} s in the median of all rows, and not for "
+        f"{Z:.4g} s (as given)"
+    )

@@ -8,10 +8,20 @@ import numpy as np
 
 from nummodel.answers.options import Target
 from nummodel.errors import InputError
-from nummodel.fits import CHECKED, FELL, Fit, chance, largest_load, smallest_load
-from nummodel.fits._closed import Face
-from nummodel.fits._forecast import FAR, Outlook, outlook
-from nummodel.fits._trend import STEEPEST, Trend
+from nummodel.fits import (
+    CHECKED,
+    FELL,
+    FURTHEST,
+    STEEPEST,
+    Fit,
+    Outlook,
+    Trend,
+    chance,
+    closed,
+    largest_load,
+    outlook,
+    smallest_load,
+)
 from nummodel.models.operational import interactive_response
 from nummodel.nomenclature import show
 from nummodel.records.columns import Points
@@ -67,7 +77,7 @@ class Wanted(NamedTuple):
 class Ahead:
     """What points say of other loads: beyond the last one as `fits.forecast` does, and up to it by
     the law that was chosen, if one was. `measured` may have R [s] and utilisations, and `known` the
-    think time Z [s] and numbers of servers. `closed` is the closed system fitted to all of these.
+    think time Z [s] and numbers of servers. `fitted` is the closed system fitted to all of these.
     """
 
     def __init__(
@@ -78,11 +88,11 @@ class Ahead:
         level: float,
         fit: Fit | None,
         chosen: str | None,
-        closed: Face | None = None,
+        fitted: Fit | None = None,
     ):
         self.columns = {"N": points.N, "X": points.X, **measured}
         self.known = {n: v for n, v in known.items() if n == "Z" or n.startswith("c_")}
-        self.closed = closed
+        self.fitted = fitted
         # A column of the file may have gaps, or another unit, and a warning says so.
         self.told_cpu = "U_cpu" in points.others or any("U_cpu" in w for w in points.warnings)
         self.last = float(points.N.max())
@@ -94,7 +104,7 @@ class Ahead:
     def _seen(self) -> tuple[Outlook | None, str]:
         """What is expected beyond the last load; None and the reason, if nothing can be said."""
         try:
-            return outlook(self.columns, self.known, self.closed), ""
+            return outlook(self.columns, self.known, self.fitted), ""
         except InputError as reason:
             return None, str(reason)
 
@@ -168,7 +178,7 @@ class Ahead:
                 f"and no test rejects it: it says {show(float(system.at([then.N])[0]))}"
             )
             said.append(FOLLOWED)
-        if self.fit and not (system and isinstance(self.fit, Face)):
+        if self.fit and not (system and self.law == closed.CLOSED):
             far = "" if then.low <= then.law <= then.high else ", outside this interval"
             why = (
                 OTHER_LAWS
@@ -219,8 +229,10 @@ class Ahead:
         if not self.fit:
             return np.full((6, len(N)), np.nan)
         X = self.fit.predict(N, self.level)[["value", "low", "high"]].to_numpy().T
-        if isinstance(self.fit, Face):
-            R = self.fit.response(N, self.level)[["value", "low", "high"]].to_numpy().T
+        if self.law == closed.CLOSED:
+            R = np.full((3, len(N)), np.nan)
+            if "R" in self.fit.results:
+                R = self.fit.predict(N, self.level, column="R").to_numpy().T[1:]
             return np.vstack([X, R])
         Z = self._seen[0].Z if self._seen[0] else self.known.get("Z")
         R, most, least = interactive_response.unchecked(N=N, X=X, Z=np.nan if Z is None else Z)
@@ -281,7 +293,7 @@ class Ahead:
         except InputError:  # the middle of the last runs misses what their mean meets
             said = f"is met at the last load, {self.x} = {show(self.last)}, and hardly beyond it"
             return self.last, np.nan, np.nan, said
-        far, interval = f"{FAR:g} times the last load", f"{self._percent} interval of the load"
+        far, interval = f"{FURTHEST:g} times the last load", f"{self._percent} interval of the load"
         where, least, most = (
             f"{self.x} = {show(end)}" if np.isfinite(end) else f"more than {far}"
             for end in (load, low, high)

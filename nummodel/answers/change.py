@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nummodel.errors import InputError
-from nummodel.fits import compare, fit, lack_of_fit
-from nummodel.fits._closed import fit_closed
+from nummodel.fits import closed, fit, lack_of_fit, laws
 from nummodel.models import scaling
 from nummodel.nomenclature import show
 from nummodel.records.columns import Points
@@ -56,21 +55,19 @@ def repeats(points: Points, loads: np.ndarray, log: bool) -> Side:
     return Side(mean[shared], np.diag(1 / weight[shared]), points.X, squares, len(X) - len(N))
 
 
-def curve(points: Points, loads: np.ndarray, log: bool, closed: bool = False) -> Side:
+def curve(points: Points, loads: np.ndarray, log: bool, system: bool = False) -> Side:
     """The curve of the USL, or of a closed system, fitted to the measurements at these loads."""
     points = points.where(np.isin(points.N, loads))
-    if closed:
-        result, columns = fit_closed(points.N, points.X, {}).whole, {"part": np.ones(len(loads))}
+    if system:
+        result = closed.fit_closed(points.N, points.X, {})
     else:
         weights = points.weights if not isinstance(points.weights, str) else KINDS[log]
         result = fit(scaling.LAWS["usl"], {"N": points.N, "X": points.X}, weights)
-        columns = {}
-    X = result.at(loads, **columns)
-    slopes = result.law.gradient(result.inner)(N=loads, **result.values | columns)
+    X, slopes = result.at(loads), result.slopes_at(loads)
     slopes = slopes / X[:, None] if log else slopes
     moved = slopes @ result.root
     test = lack_of_fit(result)
-    misses = test is not None and test.p < compare.SIGNIFICANT
+    misses = test is not None and test.p < laws.SIGNIFICANT
     heights = np.log(X) if log else X
     return Side(heights, moved @ moved.T, points.X, result.rss, result.dof, misses)
 
@@ -84,7 +81,7 @@ def curves(tables: list[Points], loads: np.ndarray, log: bool) -> tuple[list[Sid
     systems: list[Side] = []
     with suppress(InputError):  # too few loads
         for points in tables:
-            systems.append(curve(points, loads, log, closed=True))
+            systems.append(curve(points, loads, log, system=True))
             if systems[-1].misses or systems[-1].dof <= 0:
                 return usl, "the USL"
         return systems, "closed systems"

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from nummodel.fits import chance
-from nummodel.fits._forecast import outlook
+from nummodel.fits import chance, outlook
 
 #: A station is full if this share of its servers is in use.
 FULL = 0.9

@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from nummodel.answers import _limit_answer, _no_model, _words
+from nummodel.answers.bottleneck import farthest, limit, rival
 from nummodel.answers.study import Study, fit_table
 from nummodel.errors import InputError
-from nummodel.fits import bootstrap, compare
-from nummodel.fits._closed import Face, farthest, limit, misses, rival
-from nummodel.fits._targets import of
+from nummodel.fits import Fit, bootstrap, closed, laws
 from nummodel.models import systems
 from nummodel.models._stations import System
 from nummodel.models.operational import interactive_response
@@ -70,7 +69,7 @@ def read(path: str | Path, x: str = "", y: str = "", known: str = "", level: flo
     be used, and where more than one number of servers is unknown.
     """
     system = _read(path, x, y, known, level)
-    if not system.rejected or farthest(system.face) <= NEARLY:
+    if not system.rejected or farthest(system.fit) <= NEARLY:
         return system
     missed = _no_model.alone(system)
     if missed.name[:2] == "U_" and not system.study.shared and not system.unused:
@@ -111,13 +110,13 @@ def _read(
         return Limits(study, left_out)
 
     system = found([*given, *single])
-    doubted = system.study.measured and (system.rejected or "c_lock" in system.face.free)
+    doubted = system.study.measured and (system.rejected or "c_lock" in system.fit.free)
     if len(single) != 1 or not doubted or ("U_cpu" in used and "c_cpu" not in told):
         return system
     several = found(given)
-    one, more = (compare.log_likelihood(s.face.whole) for s in (system, several))
+    one, more = (laws.log_likelihood(s.fit) for s in (system, several))
     better = not several.rejected and (system.rejected or more > one)
-    return several if better and "c_lock" not in several.face.free else system
+    return several if better and "c_lock" not in several.fit.free else system
 
 
 @dataclass(frozen=True)
@@ -130,39 +129,41 @@ class Limits:
     left_out: str = ""
 
     @property
-    def face(self) -> Face:
+    def fit(self) -> Fit:
         """The closed system."""
-        return self.study.fits["closed"]  # type: ignore[return-value]
+        return self.study.fits[closed.CLOSED]
 
     @property
     def system(self) -> System:
         """Its stations."""
-        return self.face.law.system  # type: ignore[attr-defined]
+        return closed.system(self.fit)
 
     @cached_property
     def rejected(self) -> str:
         """Why a test rejects the closed system; "" if none does."""
-        return "" if self.study.chosen == "closed" else misses(self.face) or self.study.choice[1]
+        return (
+            "" if self.study.chosen == "closed" else closed.misses(self.fit) or self.study.choice[1]
+        )
 
     @property
     def limit(self) -> tuple[str, str] | None:
         """The station that would be full with more users, and why; None if several may be it."""
-        return limit(self.face)
+        return limit(self.fit)
 
     @cached_property
     def unmet(self) -> str:
         """Why no closed system speaks for the measurements; "" if one does."""
         study = self.study
-        if not study.measured or not self.face.others:
+        if not study.measured or not self.fit.results[1:]:
             why = "loads and throughputs alone do not tell one station from another"
             return "; ".join([*(study.notes or [why]), *self.unused])
-        if self.rejected and farthest(self.face) > NEARLY:
+        if self.rejected and farthest(self.fit) > NEARLY:
             missed = self.rejected.removeprefix("it ")
             rejected = f"no model of users and resources fits: the best one {missed}"
             return "; ".join([*study.notes, rejected])
-        if self.face.dof <= 0:
+        if self.fit.dof <= 0:
             return "there are too few measurements to test a closed system"
-        return rival(self.face)
+        return rival(self.fit)
 
     @property
     def unused(self) -> list[str]:
@@ -173,7 +174,7 @@ class Limits:
     @property
     def stations(self) -> list[str]:
         """Names of the stations, the one that is full first before the others."""
-        longest = self.face.times()
+        longest = closed.times(self.fit)
         return sorted(longest, key=longest.__getitem__, reverse=True)
 
     @cached_property
@@ -183,24 +184,27 @@ class Limits:
         """
         from scipy.special import ndtri
 
-        whole, level = self.face.whole, self.study.level
-        refits = bootstrap(whole, count=DRAWS)
+        fit, level = self.fit, self.study.level
+        refits = bootstrap(fit, count=DRAWS, steps=2)
         for name in refits:
-            wider = whole.quantiles(of(whole, name), level)[0] / ndtri((1 + level) / 2)
-            estimate, least = whole.values[name], 1.0 if name[0] == "c" else 0.0
+            alone = np.array([float(name == other) for other in fit.inner])
+            wider = fit.quantile(level, alone) / ndtri((1 + level) / 2)
+            estimate, least = fit.values[name], 1.0 if name[0] == "c" else 0.0
             refits[name] = np.maximum(estimate + wider * (refits[name] - estimate), least)
-        return self.face.values | {n: refits[n].to_numpy() for n in refits}
+        return self.fit.values | {n: refits[n].to_numpy() for n in refits}
 
     @property
     def sureness(self) -> float:
         """The share of the refits that name the same bottleneck."""
-        longest, first = self.face.times(self.draws), self.stations[0]
+        longest, first = closed.times(self.fit, self.draws), self.stations[0]
         later = [longest[first] > longest[n] for n in self.stations[1:]]
         return float(np.mean(np.all(later, axis=0)))
 
     def full_at(self, name: str) -> tuple[float, list[float]]:
         """The throughput at which a station is full, and its interval; infinite for no demand."""
-        once, often = (self.face.times(values)[name] for values in (self.face.values, self.draws))
+        once, often = (
+            closed.times(self.fit, values)[name] for values in (self.fit.values, self.draws)
+        )
         least, most = self._ends(often)
         value, low, high = (1 / time if time > 0 else np.inf for time in (once, most, least))
         return value, [low, high]
@@ -216,7 +220,7 @@ class Limits:
         rows, used = {}, self.study.used
         for name in self.stations:
             c, system = self.servers(name), self.system
-            row: dict[str, Any] = {"servers": c, "D": system.work(name, self.face.values)}
+            row: dict[str, Any] = {"servers": c, "D": system.work(name, self.fit.values)}
             row["D, interval"] = self._ends(system.work(name, self.draws))
             row["full at"], row["full at, interval"] = self.full_at(name)
             U = self.study.measured.get(f"U_{name}")
@@ -236,8 +240,8 @@ class Limits:
 
         table = pd.DataFrame({"N": self.study.used.N})
         measured = {"X": self.study.used.X, **self.study.measured}
-        for part, name in enumerate(["X", *self.face.others], 1):
-            model = self.face.whole.at(table["N"], part=np.full(len(table), float(part)))
+        for name in self.fit.results:
+            model = self.fit.at(table["N"], name)
             table[name], table[f"{name}, model"] = measured[name], model
             some = np.where(measured[name] > 0, measured[name], np.nan)
             table[f"{name}, off"] = np.round(model / some - 1, 6) + 0.0
@@ -254,12 +258,12 @@ class Limits:
         """By the estimates, and its interval by the refits; to a hundredth of a percent. A model
         that a test rejects may be off after the change by as much as it is off before.
         """
-        once = self.more(self.face.values, name, change, N)
+        once = self.more(self.fit.values, name, change, N)
         now, then = self.changed(self.draws, name, change, N)
         low, high = self._ends(then / now - 1)
         R = self._ends(interactive_response.unchecked(N=N, X=then, Z=self.draws["Z"]))
         if self.rejected:
-            off, R = farthest(self.face), [np.nan, np.nan]
+            off, R = farthest(self.fit), [np.nan, np.nan]
             low, high = max((1 - off) * (1 + low) - 1, min(low, 0.0)), (1 + off) * (1 + high) - 1
         gain, low, high = (np.round([float(once), low, high], 4) + 0.0).tolist()
         several, single, hangs_on = CHANGES[change]
@@ -280,7 +284,7 @@ class Limits:
         with these `values`. A second processor serves the same queue, and a second lock or device
         has a queue of its own, with half of the work.
         """
-        law, D = self.face.law, f"D_{name}"
+        law, D = self.fit.law, f"D_{name}"
         servers: dict[str, Any] = dict(self.system.servers)
         computes = self.system.computes
         c, new = servers[name], dict(values)
@@ -297,7 +301,7 @@ class Limits:
             for x, v in ((law, values), (after, new))
         )
         if name == computes and change == "twice":  # the holders of both parts need processors
-            then = np.minimum(then, 1 / self.face.times(values)[self.system.first])
+            then = np.minimum(then, 1 / closed.times(self.fit, values)[self.system.first])
         return now, then
 
     def hidden(self, name: str) -> bool:
@@ -306,7 +310,7 @@ class Limits:
 
     def servers(self, name: str) -> float:
         """The number of servers of a station: known, or by the fit."""
-        return float(self.system.places(name, self.face.values))
+        return float(self.system.places(name, self.fit.values))
 
     def _ends(self, values: Any) -> list[float]:
         """The interval of a quantity by its refits."""
@@ -323,7 +327,7 @@ class Limits:
         if "cpu" not in self.stations:
             found = ", ".join(self.stations)
             raise InputError(f"stations are {found}, expected cpu among them")
-        D, devices = self.face.values, [n for n in self.stations if n not in ("cpu", "lock")]
+        D, devices = self.fit.values, [n for n in self.stations if n not in ("cpu", "lock")]
         devices = [n for n in devices if D[f"D_{n}"] > 0]
         c = {n: max(round(self.servers(n)), 1) for n in ("cpu", *devices)}
         drives, each = [D[f"D_{n}"] / c[n] for n in devices for _ in range(c[n])], 1

@@ -9,22 +9,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nummodel.answers import _document, _fit_answer, options
+from nummodel.answers import _document, _fit_answer, options, remarks
 from nummodel.answers._document import figure, inside, outside
 from nummodel.answers.agreement import agreed
 from nummodel.answers.ahead import Ahead, Row, Wanted
+from nummodel.answers.bottleneck import limit
 from nummodel.errors import InputError
 from nummodel.fits import (
-    EXTRAPOLATION,
+    FURTHEST,
     Fit,
     LackOfFit,
-    compare,
+    closed,
     lack_of_fit,
     laws,
-    remarks,
 )
-from nummodel.fits._closed import Face, limit
-from nummodel.fits._forecast import FAR
 from nummodel.nomenclature import show
 from nummodel.records import columns
 from nummodel.records.columns import Points
@@ -60,7 +58,7 @@ class Study:
     @cached_property
     def choice(self) -> tuple[str | None, str]:
         """The law that the points support, and why."""
-        return laws.choose(self.fits)
+        return closed.choose(self.fits)
 
     @property
     def chosen(self) -> str | None:
@@ -75,7 +73,7 @@ class Study:
     @cached_property
     def lack_of_fit(self) -> dict[str, LackOfFit | None]:
         """Of each fitted law, the test of whether it is right."""
-        return {name: lack_of_fit(f.whole) for name, f in self.fits.items()}
+        return {name: lack_of_fit(f) for name, f in self.fits.items()}
 
     @property
     def decisive(self) -> LackOfFit | None:
@@ -98,12 +96,12 @@ class Study:
         """What speaks against the chosen law, its weights or its intervals."""
         found, (_, _, _, x, y, _, run, *_) = [], self.used
         if self.chosen:
-            found = laws.cautions(self.fits, self.chosen, run, x, y)
-        if laws.CLOSED in self.refused:
-            found.append(f"a closed system was not fitted: {self.refused[laws.CLOSED]}")
+            found = remarks.cautions(self.fits, self.chosen, run, x, y)
+        if closed.CLOSED in self.refused:
+            found.append(f"a closed system was not fitted: {self.refused[closed.CLOSED]}")
         elif self._fall_decides:
             found.append(
-                f"{y} falls from load to load over the last {laws.FALLING}, so a closed system, "
+                f"{y} falls from load to load over the last {closed.FALLING}, so a closed system, "
                 "which levels off, was not fitted: if this fall may be chance, --law closed fits it"
             )
         return [*found, *self._too_high()]
@@ -112,10 +110,10 @@ class Study:
     def _fall_decides(self) -> bool:
         """Whether a closed system was left out because a fall was seen."""
         usl = self.fits.get("usl")
-        if not usl or laws.CLOSED in self.fits or len(self.fits) == 1:
+        if not usl or closed.CLOSED in self.fits or len(self.fits) == 1:
             return False
-        peak = self.fit.peak() if self.fit else np.isfinite(compare.aicc(usl))
-        return bool(peak) and laws.falls(usl)
+        peak = self.fit.peak() if self.fit else np.isfinite(laws.aicc(usl))
+        return bool(peak) and closed.falls(usl)
 
     @cached_property
     def allowed(self) -> dict[str, tuple[float, float]]:
@@ -141,7 +139,7 @@ class Study:
 
     def _too_high(self) -> list[str]:
         """Stations that would have to be more than fully in use at twice the last load."""
-        if not self.fit or self.chosen == laws.CLOSED:
+        if not self.fit or self.chosen == closed.CLOSED:
             return []
         last, x = self.used.N.max(), self.used.x
         then = float(self.fit.at([2 * last])[0])
@@ -157,13 +155,13 @@ class Study:
         """What a reader must know of the table, and of the chosen law, or of all if none is."""
         sentences = [*self.used.warnings, *self.notes]
         for name in [self.chosen] if self.chosen else self.fits:
-            of_law = [s for s in remarks(self.fits[name], self.level) if self._measured(s)]
+            of_law = [s for s in remarks.remarks(self.fits[name], self.level) if self._measured(s)]
             of_law += outside(self.predictions(name), self.used.x, self.level)
             sentences += [f"{name}: {sentence}" for sentence in of_law]
         if max(self.new.N, default=0) > self.used.N.max():
-            sentences.append(EXTRAPOLATION)
-        if max([*self.new.N, *self.at], default=0) > FAR * self.used.N.max():
-            sentences.append(f"forecasts beyond {FAR:g} times the last load were not checked")
+            sentences.append(remarks.EXTRAPOLATION)
+        if max([*self.new.N, *self.at], default=0) > FURTHEST * self.used.N.max():
+            sentences.append(f"forecasts beyond {FURTHEST:g} times the last load were not checked")
         if self.level > 0.95:
             sentences.append("intervals of forecasts were checked up to a level of 0.95")
         return sentences
@@ -191,8 +189,8 @@ class Study:
         """
         known = {} if self.notes else self.known
         known |= {"Z": self.known["Z"]} if "Z" in self.known else {}
-        closed: Any = self.fits.get(laws.CLOSED)
-        return Ahead(self.used, self.measured, known, self.level, self.fit, self.chosen, closed)
+        fitted = self.fits.get(closed.CLOSED)
+        return Ahead(self.used, self.measured, known, self.level, self.fit, self.chosen, fitted)
 
     @cached_property
     def wanted(self) -> Wanted | None:
@@ -222,7 +220,7 @@ class Study:
         """What limits the system, and why. None where loads and throughputs are all that is known,
         as they do not tell it, and where several stations may limit.
         """
-        found = limit(self.fit) if isinstance(self.fit, Face) else None
+        found = limit(self.fit) if self.fit and self.chosen == closed.CLOSED else None
         return dict(zip(("what", "why"), found, strict=True)) if found else None
 
     def picture(self) -> "Picture":
@@ -277,7 +275,7 @@ def fit_table(
     if not 0 < level < 1:
         raise InputError(f"--level {level}: expected a number between 0 and 1")
     loads = options.loads(at)
-    points = columns.read(path, x, y, weights, complete=law == laws.CLOSED)
+    points = columns.read(path, x, y, weights, complete=law == closed.CLOSED)
     if without:
         name, why = without
         its = (name, name.replace("U_", "c_", 1))
@@ -297,13 +295,13 @@ def fit_table(
         held = f"--holdout {holdout} holds no row out"
         used = used._replace(warnings=(*used.warnings, held))
     used, measured, known_, notes, together, shared = agreed(used, given)
-    fits, refused = laws.fit_all(used.N, used.X, used.weights, law, together, **known_)
+    fits, refused = closed.fit_all(used.N, used.X, used.weights, law, together, **known_)
     if not fits:
         reasons = "; ".join(f"{name} with {reason}" for name, reason in refused.items())
         raise InputError(f"{path}: {reasons}")
-    if laws.CLOSED in fits:
+    if closed.CLOSED in fits:
         used = used._replace(warnings=(*used.warnings, *_not_measured(given, stations)))
-    by_fit = weights == "auto" or [*fits] == [laws.CLOSED]
+    by_fit = weights == "auto" or [*fits] == [closed.CLOSED]
     kind = next(iter(fits.values())).weights if by_fit else weights
     return Study(
         used, new, fits, refused, level, loads, measured, known_, notes, kind, wanted, shared

@@ -1,37 +1,46 @@
 """What measurements say of laws: estimates, intervals, predictions, and which law they support."""
 
-from nummodel.fits import admissible, compare, joint, laws
-from nummodel.fits._adequacy import LackOfFit, cautions, lack_of_fit
-from nummodel.fits._bootstrap import bootstrap
-from nummodel.fits._fit import Fit, fit, refit
-from nummodel.fits._forecast import CHECKED, FELL, chance, forecast, largest_load, smallest_load
-from nummodel.fits._next import next_load
-from nummodel.fits._remarks import EXTRAPOLATION, advice, answer, remarks
-from nummodel.fits.compare import choose
+from nummodel.fits import admissible, closed, laws
+from nummodel.fits._estimates import Fit, quantile, shared
+from nummodel.fits._fit import bootstrap, fit
+from nummodel.fits._forecast import (
+    CHECKED,
+    FELL,
+    FURTHEST,
+    STEEPEST,
+    Outlook,
+    Trend,
+    chance,
+    forecast,
+    largest_load,
+    outlook,
+    smallest_load,
+)
+from nummodel.fits.laws import LackOfFit, choose, lack_of_fit, next_load
 
 __all__ = [
     "CHECKED",
-    "EXTRAPOLATION",
     "FELL",
+    "FURTHEST",
+    "STEEPEST",
     "Fit",
     "LackOfFit",
+    "Outlook",
+    "Trend",
     "admissible",
-    "advice",
-    "answer",
     "bootstrap",
-    "cautions",
     "chance",
     "choose",
-    "compare",
+    "closed",
     "fit",
     "forecast",
-    "joint",
     "lack_of_fit",
     "largest_load",
     "laws",
     "next_load",
-    "refit",
-    "remarks",
+    "outlook",
+    "quantile",
+    "shared",
     "smallest_load",
 ]
 

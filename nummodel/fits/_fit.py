@@ -1,51 +1,45 @@
-"""Fits: the quantities of a formula estimated from measurements, and what the estimates are worth.
-
-Intervals are profile intervals (see `_intervals`): they respect bounds. A quantity on a bound has a
-one-sided interval and no standard error.
-"""
+"""Fits: the quantities of a formula, or of several laws together, estimated from measurements."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import fields, replace
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nummodel.arguments import LARGEST, within
+from nummodel.arguments import FULLEST, LARGEST, WEIGHTS, numbers, within
 from nummodel.errors import InputError
-from nummodel.fits import _errors, _intervals, _peaks, _targets
-from nummodel.fits._functions import Bounds, Function, law_of
-from nummodel.fits._leastsquares import Batch, solve
-from nummodel.fits._problem import Solved, problem
-from nummodel.fits._search import in_unit, minima, scale_of, search, unit_of
+from nummodel.fits._estimates import Fit
+from nummodel.fits._squares import Column, Problem, percent, rounding, solve, starts
 from nummodel.formula import Formula
+from nummodel.functions import Bounds, law_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
-#: Loads at most for which the interval of a new measurement is searched for; fewer of many points.
-MANY = 100
+#: How often the errors of several columns are estimated again, at most.
+ROUNDS = 10
+#: Steps of each first search, and minima at most that are searched for to all digits.
+ROUGHLY, MINIMA = 20, 6
+#: The relative error of measurements, from which the search for these errors begins.
+USUAL = 0.05
 
 
 def fit(
-    model: Formula | Callable,
+    model: Formula | Callable | Mapping[str, Formula],
     data: Mapping[str, Any],
     weights: Any = "absolute",
     resolution: Any = 0.0,
     times: Any = 1.0,
     start: Mapping[str, float] | None = None,
     bounds: Bounds | None = None,
-    units: Mapping[str, str] | None = None,
-    labels: Mapping[str, str] | None = None,
     **known: float,
-) -> "Fit":
+) -> Fit:
     """Estimate the quantities of `model` that are neither columns of `data` nor `known`.
 
     `data` maps quantity names to columns: the load (the law's first quantity), the law's result,
     and any other quantity of the law that was measured. The search begins at the points of a coarse
-    mesh; if `start` has a first value for every estimate, the search begins only there, and the
-    search for intervals only at the estimates. `weights` say how the error of a measurement depends
-    on its size:
+    mesh; if `start` has a first value for every estimate, the search begins only there. `weights`
+    say how the error of a measurement depends on its size:
 
     - "absolute": the same everywhere, as in every published USL fit;
     - "relative": the same percentage everywhere, and the curve is the mean of the measurements;
@@ -58,15 +52,25 @@ def fit(
     `resolution` is the half-width of the rounding of X, a number or an array: errors are taken to
     be at least as large as rounding makes them.
 
-    Loads are positive, and so is at least one result. A function is given its loads as floats. It
-    may take time, if it takes one number for each argument and no arrays: its intervals
-    are searched from the estimates only.
+    `model` may also map results to laws that share quantities, as those of `systems.closed`: then
+    each column of `data` that is the result of a law is fitted, all together. Each column has
+    errors of its own, in percent, which the fit finds; `resolution` maps columns to half-widths,
+    and a response time or a utilisation of 0 was rounded and is left out.
+
+    Loads are positive, and so is at least one result. A function is given its loads as floats.
 
     Raises InputError if there are fewer different loads than quantities to estimate, or if the best
     estimates give a result that cannot be; and ValueError for any other argument that makes no
     sense.
+
+    >>> from nummodel.models import systems
+    >>> data = {"N": [1, 10, 40], "X": [1.0, 9.6, 19.9], "R": [0.10, 0.14, 1.11]}
+    >>> fit(systems.closed(disk=1, cpu=8), data, Z=0.9).curve([80]).value.round().tolist()
+    [20.0]
     """
-    law = law_of(model, data, known, bounds, units, labels)
+    if isinstance(model, Mapping):
+        return _together(model, data, resolution or {}, start, known)
+    law = law_of(model, data, known, bounds)
     if isinstance(weights, str) and weights == "auto":
         rest = {"resolution": resolution, "times": times, "start": start, **known}
         absolute = fit(law, data, "absolute", **rest)
@@ -75,267 +79,217 @@ def fit(
         log = fit(law, data, "log", **rest)
         lead = _restricted(log) - _restricted(absolute)
         return replace(log if lead > 0 else absolute, lead=abs(lead))
-    checked = problem(law, data, weights, resolution, times, known)
+    kind = weights if isinstance(weights, str) else "given"
+    column, known = _column(law, data, known, kind)
+    count = len(column.X)
+    several = {"times": times, "resolution": resolution}
+    several |= {"weights": weights} if kind == "given" else {}
+    several = {n: _as_many(n, numbers(n, v), count, law) for n, v in several.items()}
+    w = np.ones(count) * several["times"] * several.get("weights", 1.0)
+    half = np.zeros(count) + several["resolution"]
+    for good, what in (
+        (((w > 0) & (w < np.inf)).all(), "weights and times must be finite and positive"),
+        (((half >= 0) & (half < np.inf)).all(), "resolution must be finite and not negative"),
+    ):
+        if not good:
+            raise ValueError(f"fit: {what}")
+    return _fitted((column._replace(w=w, half=half),), kind, known, start)
+
+
+def _as_many(name: str, values: np.ndarray, count: int, law: Formula, alone: bool = True) -> Any:
+    """Values that are as many as the loads, or a number. Raises ValueError."""
+    if values.shape != (count,) and (values.ndim or not alone):
+        load = law.quantities[0]
+        raise ValueError(f"fit: {values.size} {name} and {count} {load}, expected as many")
+    return values
+
+
+def _column(
+    law: Formula, data: Mapping[str, Any], known: Mapping[str, Any], kind: str
+) -> tuple[Column, dict[str, float]]:
+    """The columns of `data` that a law takes, checked, and what is known as a number."""
+    load, result = law.quantities[0], law.result
+    for q in (load, result):
+        if q not in data:
+            expected = f"expected {load} and {result}: rename them; the load comes first"
+            raise ValueError(f"fit: no column {q} among {', '.join(data)}, {expected}")
+    columns = {n: numbers(n, data[n]) for n in (*law.quantities, result) if n in data}
+    for n in known:
+        if n not in law.quantities[1:]:
+            expected = f"expected one of: {', '.join(law.quantities[1:])}"
+            raise ValueError(f"fit: {law.__name__} has no {n!r}, {expected}")
+        if n in columns:
+            raise ValueError(f"fit: {n} is a column and known, expected one of the two")
+    if not columns[load].ndim:
+        raise ValueError(f"fit: {load} is a number, expected a column of several")
+    count = columns[load].size
+    given = {n: _as_many(n, v, count, law, alone=False) for n, v in columns.items()}
+    several = {n: _as_many(n, numbers(n, v), count, law) for n, v in known.items()}
+    X, N = given.pop(result), given[load]
+    rest = {n: v for n, v in {**given, **several}.items() if n != load}
+    rest = {n: within(n, v, *law.range_of(n), empty=True) for n, v in rest.items()}
+    if kind not in (*WEIGHTS, "given"):
+        raise ValueError(f"weights {kind!r}, expected one of {', '.join(WEIGHTS)}, or an array")
+    sizes = np.abs(np.append(N, X[X != 0]))
+    for good, what in (
+        ((N > 0).all(), f"{load} must be positive"),
+        (not percent(kind) or (X > 0).all(), f"{kind} weights need positive {result}"),
+        ((X > 0).any(), f"no {result} is positive, expected throughputs"),
+        (np.isfinite([N, X]).all(), f"{load} and {result} must be finite"),
+        (
+            ((sizes > 1 / LARGEST) & (sizes < LARGEST)).all(),
+            f"{load} and {result} are too far from 1",
+        ),
+    ):
+        if not good:
+            raise ValueError(f"fit: {what}")
+    given = {load: N, **{n: v for n, v in rest.items() if v.ndim}}
+    numbers_known = {n: float(v) for n, v in rest.items() if not v.ndim}
+    return Column(law, given, X, np.ones(count), np.zeros(count)), numbers_known
+
+
+def _together(
+    laws: Mapping[str, Formula],
+    data: Mapping[str, Any],
+    halves: Mapping[str, float],
+    start: Mapping[str, float] | None,
+    known: Mapping[str, float],
+) -> Fit:
+    """The fit of several columns, each with errors of its own."""
+    columns: list[Column] = []
+    every: dict[str, float] = {}
+    for n, law in laws.items():
+        if n not in data:
+            continue
+        own = {q: data[q] for q in (*law.quantities, n) if q in data}
+        seen = np.asarray(data[n]) != 0
+        if n.startswith("U_") and np.nanmax(data[n], initial=0.0) > FULLEST:
+            most = f"{n} is up to {np.nanmax(data[n]):g}"
+            raise ValueError(f"{most}, expected a share of all servers, at most 1")
+        if n != "X" and seen.any():
+            own = {q: np.asarray(v)[seen] for q, v in own.items()}
+        mine = {q: v for q, v in known.items() if q in law.quantities[1:]}
+        column, numbers_known = _column(law, own, mine, "log")
+        every |= numbers_known
+        columns.append(column._replace(half=np.full(len(column.X), halves.get(n, 0.0))))
+    if not columns:
+        raise ValueError(f"no column of {', '.join(data)} is one of {', '.join(laws)}")
+    for n in set(known) - set(every):
+        raise ValueError(f"fit: no law has {n!r} as a number, expected one of a law's quantities")
+
+    def weighed(found: np.ndarray) -> tuple[Column, ...]:
+        """The columns, weighed by their relative errors."""
+        return tuple(
+            c._replace(w=1 / (e**2 + (c.half / c.X) ** 2 / 3), error=e**2)
+            for c, e in zip(columns, found, strict=True)
+        )
+
+    rounded = any(c.half.any() for c in columns)
+    rough = weighed(np.full(len(columns), USUAL if rounded else 1.0))
+    result = _fitted(rough, "log", every, start)
+    if len(columns) == 1 or result.dof <= 0:
+        return result
+    for _ in range(ROUNDS):
+        before, found = result, _errors_of(result)
+        result = _fitted(weighed(found), "log", every, before.estimate)
+        ratio = result.all_w / before.all_w
+        if np.allclose(ratio, ratio[0], rtol=0.02):
+            break
+    return _fitted(weighed(found), "log", every, start)  # from everywhere
+
+
+def _errors_of(fit: Fit) -> np.ndarray:
+    """The relative error of each column beside that of rounding, by its own residuals: their
+    squares, in units of both errors, add up to how many are free, which is how many there are less
+    their leverages. An error is taken to be at least a tenth of the largest, as a column of few
+    points may be met by chance, and at least that of floats.
+    """
+    leverage = np.sum(np.linalg.qr(fit.slopes)[0] ** 2, axis=1)
+    found = []
+    for j, c in enumerate(fit.columns):
+        squares = np.log(c.X / fit.all_curves[fit.part == j]) ** 2
+        free = max(len(c.X) - leverage[fit.part == j].sum(), 0.5)
+        own, least = (c.half / c.X) ** 2 / 3, np.sum(rounding("log", c.X) ** 2)
+        error = _beside_rounding(squares, own, free) if own.any() else np.sqrt(squares.sum() / free)
+        found.append(max(error, np.sqrt(least)))
+    return np.maximum(found, max(found) / 10)
+
+
+def _beside_rounding(squares: np.ndarray, own: np.ndarray, free: float) -> float:
+    """The error that squares of errors have beside their rounding; 0 if that explains them."""
+    from scipy.optimize import brentq
+
+    def more(variance: float) -> float:
+        return float(np.sum(squares / (variance + own)) - free)
+
+    most = float(squares.sum() / free) * (1 + 1e-9)  # beyond rounding of floats
+    return np.sqrt(brentq(more, 0.0, most)) if more(0.0) > 0 else 0.0
+
+
+def _fitted(
+    columns: tuple[Column, ...],
+    kind: str,
+    known: dict[str, float],
+    start: Mapping[str, float] | None,
+) -> Fit:
+    """The fit of checked columns: the best of the minima that are found. Raises as `fit` does."""
+    given = {n for c in columns for n in c.given} | set(known)
+    names = dict.fromkeys(n for c in columns for n in c.law.quantities[1:])
+    free = tuple(n for n in names if n not in given)
+    law = columns[0].law
+    if not free:
+        raise ValueError(f"fit: nothing to estimate, all of {', '.join(law.quantities)} are known")
+    different = sum(len(np.unique(c.setting)) for c in columns)
+    if different < len(free):
+        raise InputError(
+            f"{different} different {', '.join(columns[0].given)}, "
+            f"expected at least {len(free)} to estimate {', '.join(free)}"
+        )
+    problem = Problem(columns, kind, free, known)
+    if start is not None and set(start) != set(free):
+        raise ValueError(f"fit: start has {', '.join(start)}, expected {', '.join(free)}")
     if start is not None:
-        if set(start) != set(checked.free):
-            names, expected = ", ".join(start), ", ".join(checked.free)
-            raise ValueError(f"fit: start has {names}, expected {expected}")
-        for name, value in start.items():
-            within(name, value, *law.range_of(name))
-    given = {field.name: getattr(checked, field.name) for field in fields(checked)}
-    local = start is not None or (isinstance(law, Function) and law.slow)
-    result = Fit(**given, estimate=search(checked, start), local=local)
+        for (low, high), name in zip(problem.ends.T, free, strict=True):
+            within(name, start[name], low, high)
+    first = starts(problem) if start is None else np.array([[start[n]] for n in free], dtype=float)
+    p, rss = solve(problem, first, tolerance=1e-3, steps=ROUGHLY)
+    if not np.isfinite(rss).any():
+        what = "results" if len(columns) > 1 else law.result
+        raise ValueError(f"no allowed values of {', '.join(free)} give finite {what}")
+    order = np.argsort(rss)
+    apart = np.diff(rss[order], prepend=-np.inf) > 1e-6 * rss[order]  # others lead to the same end
+    p, rss = solve(problem, p[:, order[apart][:MINIMA]])
+    p, rss = p[:, np.argsort(rss)], np.sort(rss)
+    p[:, 0], rss[0] = _on_bounds(problem, p[:, 0], rss[0])
+    ends = [dict(zip(free, column.tolist(), strict=True)) for column in p.T]
+    result = Fit(problem, ends[0], tuple(zip(rss[1:].tolist(), ends[1:], strict=True)))
     try:
-        law(**{law.quantities[0]: result.N}, **result.values)
+        for c in columns:
+            c.law(**c.given, **{n: result.values[n] for n in c.law.quantities if n not in c.given})
     except ArithmeticError as impossible:
         raise InputError(str(impossible)) from None
     return result
 
 
-class Estimate(NamedTuple):
-    """The value of a quantity, its standard error, its interval, and whether it is identified."""
-
-    value: float
-    stderr: float
-    low: float
-    high: float
-    identified: bool
-
-
-class Fit(Solved):
-    """A law, the measurements that it was fitted to, its estimates and their intervals."""
-
-    def __repr__(self) -> str:
-        estimates = ", ".join(f"{name}={value:.4g}" for name, value in self.estimate.items())
-        points = f"{len(self.N)} points, {self.weights} weights"
-        return f"<Fit of {self.law.__name__}: {estimates}; {points}>"
-
-    def _repr_html_(self) -> str:
-        """In a notebook: the estimates, and the curve where the load is all that it takes."""
-        table = self.table().to_html(float_format="{:.4g}".format)
-        if any(map(np.ndim, self.known.values())):
-            return table
-        from nummodel import plot
-        from nummodel.nomenclature import label
-
-        x, y = (label(n, self.law.meaning(n)) for n in (self.law.quantities[0], self.law.result))
-        return table + plot.fitted(self, x, y, alt=repr(self).strip("<>")).html()
-
-    @property
-    def whole(self) -> "Fit":
-        """The fit of all columns that were fitted together."""
-        return self
-
-    def interval(self, name: str, level: float = 0.95) -> tuple[float, float]:
-        """Profile interval of an estimate, of "N_opt" (the peak's load) or of "X_max" (the highest
-        throughput at any N >= 1). An end is infinite if the data do not bound it, and NaN without
-        points to spare. Raises ValueError for what the law lacks, and for an X_max that follows
-        from two estimates none of which is a scale.
-        """
-        movers = _targets.movers(self, name)
-        if len(movers) == 1:  # what follows one estimate alone, and may go up and down with it
-            low, high = np.minimum(self.interval(movers[0], level), 1e30)
-            values = np.linspace(low, high, 17)[: None if low <= high else 0]
-            moved = [replace(self, estimate=self.estimate | {movers[0]: v}) for v in values]
-            ends = [max(_peaks.top(fit)[name == "X_max"], 0.0) for fit in moved]
-            return min(ends, default=np.nan), max(ends, default=np.nan)
-        low, high = _intervals.interval(self, _targets.of(self, name), level)
-        return float(low[0]), float(high[0])
-
-    def estimates(self, level: float = 0.95) -> dict[str, Estimate]:
-        """Of each estimate: value, standard error, profile interval, and whether it is identified.
-
-        NaN where a figure does not exist: no error without points to spare, no standard error on a
-        bound. `identified` is false on a bound, for an interval that is as wide as the range, and
-        without points to spare.
-        """
-        if level not in self._estimates:
-            stderr = dict(zip(self.inner, np.sqrt(np.diag(self.covariance)), strict=True))
-            estimates = {}
-            for name in self.free:
-                low, high = self.interval(name, level)
-                open_ = (
-                    not np.isfinite(high) or (low, high) == self.law.range_of(name) or self._flat
-                )
-                identified = bool(name not in self.at_bound and not open_)
-                error = float(stderr.get(name, np.nan))
-                estimates[name] = Estimate(self.estimate[name], error, low, high, identified)
-            self._estimates[level] = estimates
-        return dict(self._estimates[level])
-
-    @cached_property
-    def _estimates(self) -> dict[float, dict[str, Estimate]]:
-        """The `estimates` so far, by level: their intervals are most of the work of a fit."""
-        return {}
-
-    def table(self, level: float = 0.95) -> "pd.DataFrame":
-        """The `estimates`, a row each."""
-        import pandas as pd
-
-        rows = {name: e._asdict() for name, e in self.estimates(level).items()}
-        return pd.DataFrame.from_dict(rows, orient="index")
-
-    def _loads(self, what: str, N: Any, columns: Mapping[str, Any]) -> tuple[np.ndarray, dict]:
-        """The loads at which `what` is computed, and the `columns` there, which may be numbers.
-        Raises ValueError unless loads are positive, and each column of the fit has values there.
-        """
-        N = np.atleast_1d(np.asarray(N, dtype=float))
-        if not (N > 0).all():
-            raise ValueError(f"{what}: {self.law.quantities[0]} must be positive")
-        missing = [n for n, v in self.known.items() if np.ndim(v) and n not in columns]
-        if missing:
-            raise ValueError(f"{what}: {', '.join(missing)} is a column, expected its values there")
-        return N, {n: np.zeros(N.shape) + v for n, v in columns.items()}
-
-    def curve(self, N, level: float = 0.95, **columns) -> "pd.DataFrame":
-        """The curve with the profile interval for its true height (low, high); one row per N. Other
-        columns of the fit need values there.
-        """
-        import pandas as pd
-
-        N, columns = self._loads("curve", N, columns)
-        low, high = _intervals.interval(self, _targets.height(self, N, columns), level)
-        return pd.DataFrame({"N": N, "value": self.at(N, **columns), "low": low, "high": high})
-
-    def predict(self, N, level: float = 0.95, weight: Any = None, **columns) -> "pd.DataFrame":
-        """The curve with the interval for a new measurement (low, high); one row per N.
-
-        A new measurement is assumed to scatter as much as the fitted points. If the weights of
-        these points were given as an array, also give the `weight` of each new point; without it,
-        the interval is NaN. A value is in the interval if the fit with this value as one more point
-        is not much worse: its sum of squares grows by less than the F threshold. For a straight
-        line this interval is exact. Its lower end is never below zero. Other columns of the fit
-        need values at the new points.
-
-        Of more than `MANY` loads, the intervals of as many are searched for, and those between
-        follow by interpolation, unless weights or columns were given.
-        """
-        import pandas as pd
-
-        N, columns = self._loads("predict", N, columns)
-        at, place = np.unique(N, return_inverse=True)
-        many = int(np.clip(10**5 // len(self.folded[0]), 20, MANY))
-        if weight is not None or columns:
-            at, place = N, np.arange(len(N))
-        elif len(at) > many:
-            share = np.linspace(0, 1, many // 2)
-            even = np.searchsorted(at, at[0] * (at[-1] / at[0]) ** share).clip(0, len(at) - 1)
-            at = np.unique(np.append(at[even], np.quantile(at, share, method="nearest")))
-        curve, value = self.at(at, **columns), self.at(N, **columns)
-        if weight is None:
-            weight = np.nan if self.weights == "given" else 1.0
-        weight = np.broadcast_to(np.asarray(weight, dtype=float), at.shape)
-        target = _targets.observation(self, at, weight, columns)
-        low, high = _intervals.interval(self, target, level)
-        if len(at) < len(np.unique(N)):
-            low, high = (value * np.interp(np.log(N), np.log(at), e / curve) for e in (low, high))
-        else:
-            low, high = low[place], high[place]
-        return pd.DataFrame({"N": N, "value": value, "low": low, "high": high})
-
-    def peak(self) -> tuple[float, float] | None:
-        """N and X of the highest throughput at any N >= 1; None for a curve that goes on rising, or
-        to a ceiling that is higher. Raises ValueError for a law without N.
-        """
-        N, X = self._top
-        return (N, X) if np.isfinite(N) else None
-
-    @property
-    def X_max(self) -> float:
-        """The highest throughput of the curve at any N >= 1; infinite if it has neither peak nor
-        ceiling.
-        """
-        return self._top[1]
-
-    @cached_property
-    def _top(self) -> tuple[float, float]:
-        """What `_peaks.top` finds, once for all who ask."""
-        return _peaks.top(self)
-
-    def load_for(self, X: float, level: float = 0.95) -> tuple[float, float, float]:
-        """The load at which the curve first reaches `X`, and its interval (low, high).
-
-        The load is infinite if the curve never gets there. The interval holds the loads at which
-        `X` lies in the interval of the curve around the estimates, on its way up: low is infinite
-        if the data exclude `X` at every load, high if they do not ensure it at any. Both are NaN
-        without points to spare. Loads are searched from 1, or the first load if that is smaller,
-        to a thousand times the last. Raises ValueError unless `X` is positive and finite.
-        """
-        if not 0 < X < np.inf:
-            raise ValueError(f"load_for: X is {X}, expected a positive number")
-        load, low, high = _intervals.load(self, X, level)
-        return float(load), float(low), float(high)
-
-    @cached_property
-    def loo_rmse(self) -> float:
-        """Root mean square error of each point predicted from the others; NaN unless n > p + 2."""
-        n = len(self.N)
-        counts = np.bincount(self.setting)
-        remaining = len(counts) - (counts == 1).any()  # without a point that is alone at its load
-        if n <= len(self.free) + 2 or remaining < len(self.free):
-            return np.nan
-        # Of many points, the error of those that hardly move the curve follows from their leverage.
-        leverage = np.sum(np.linalg.qr(self._slopes)[0] ** 2, axis=1) if n > 200 else np.ones(n)
-        errors = self.residuals / np.where(leverage < 0.05, 1 - leverage, 1.0)
-        omitted = np.flatnonzero(leverage >= 0.05)
-        times = np.ones((len(omitted), n))
-        times[np.arange(len(omitted)), omitted] = 0
-        estimates = refit(self, np.tile(self.X, (len(omitted), 1)), times)
-        values = dict(zip(self.free, estimates.T, strict=True))
-        values |= {n: v[omitted] for n, v in self.known.items() if np.ndim(v)}
-        errors[omitted] = self.X[omitted] - self.at(self.N[omitted], **values)
-        return float(np.sqrt(np.mean(errors**2)))
-
-    @cached_property
-    def _slopes(self) -> np.ndarray:
-        """The `slopes` by the `inner` estimates."""
-        return self.slopes(self.inner)
-
-    def slopes(self, names: tuple[str, ...]) -> np.ndarray:
-        """Of the weighted residuals, a column for each of these estimates."""
-        J = self.law.gradient(names)(**{self.law.quantities[0]: self.N}, **self.values)
-        J = J / self.at(self.N)[:, None] if _errors.percent(self.weights) else J
-        return J * np.sqrt(self.w)[:, None]
-
-    @cached_property
-    def minima(self) -> list[tuple[float, dict[str, Any]]]:
-        """Where searches from all over the allowed ranges end, the lowest first: by how much F of
-        `_intervals.cost` is higher there than at the estimates, and the values of the law. Nothing
-        for a search that began at one place only, or without points to spare.
-        """
-        if self.local or self.dof <= 0:
-            return []
-        found = minima(self)
-        cost, order = (found.rss - self.rss) / self.variance, np.argsort(found.rss)
-        named = [dict(zip(self.free, row.tolist(), strict=True)) for row in found.estimate]
-        return [(float(cost[k]), self.known | named[k]) for k in order]
-
-    @cached_property
-    def _flat(self) -> bool:
-        """Whether some combination of the estimates moves none of the points."""
-        if not self.inner:
-            return False
-        scale = np.abs(self._slopes).max(axis=0)
-        return not (scale > 0).all() or np.linalg.matrix_rank(self._slopes / scale) < len(scale)
-
-    @cached_property
-    def root(self) -> np.ndarray:
-        """A root of the covariance without the `variance`: `covariance` is `variance` times `root`
-        times its transpose. The product of slopes and `root` keeps digits that the covariance has
-        lost where two estimates nearly trade off. Infinite where the covariance is.
-        """
-        if self._flat:
-            return np.full((len(self.inner),) * 2, np.inf)
-        scale = np.abs(self._slopes).max(axis=0)  # so that no square is taken of what is large
-        R = np.linalg.qr(self._slopes / scale, mode="r")
-        return np.linalg.inv(R) / scale[:, None]
-
-    @cached_property
-    def covariance(self) -> np.ndarray:
-        """Of the `inner` estimates; infinite where the points leave a combination of them open."""
-        if self._flat:
-            return self.root
-        return self.variance * self.root @ self.root.T
+def _on_bounds(problem: Problem, p: np.ndarray, rss: float) -> tuple[np.ndarray, float]:
+    """The estimates, and their sum of squares: what differs from a bound by rounding alone is on
+    that bound.
+    """
+    X, w = problem.X, problem.w
+    least = rss * 1e-12 + float(np.sum(w * rounding(problem.kind, X) ** 2))
+    size = np.linalg.norm(problem.weighted(p[:, None], X, w)[1][..., 0], axis=1)
+    laws = {n: c.law for c in problem.columns for n in c.law.quantities}
+    for i, name in enumerate(problem.free):
+        for bound in problem.ends[:, i]:
+            near = np.isfinite(bound) and ((bound - p[i]) * size[i]) ** 2 <= 1e4 * least
+            if not near or p[i] == bound or laws[name].is_scale(name):
+                continue
+            others = tuple(n for n in problem.free if n != name)
+            held = problem._replace(free=others, known={**problem.known, name: float(bound)})
+            rest, squares = solve(held, np.delete(p, i)[:, None])
+            if squares[0] <= rss + least:
+                p = np.insert(rest[:, 0], i, bound)
+    return p, rss
 
 
 def _restricted(fit: Fit) -> float:
@@ -345,19 +299,65 @@ def _restricted(fit: Fit) -> float:
     """
     if fit.dof <= 0:
         return 0.0
-    R = np.linalg.qr(fit.slopes(fit.free), mode="r")
-    jacobian = np.log(fit.at(fit.N)).sum() if _errors.percent(fit.weights) else 0.0
+    curve, J = fit.problem.slopes(np.array([[fit.estimate[n]] for n in fit.free]))
+    in_percent = percent(fit.weights)
+    unit = np.sqrt(fit.w) / (curve[:, 0] if in_percent else 1.0)
+    R = np.linalg.qr(J[..., 0].T * unit[:, None], mode="r")
     of_curves = np.log(np.maximum(np.abs(np.diag(R)), 1 / LARGEST)).sum()
-    return float(-fit.dof / 2 * np.log(max(fit.rss, fit.w @ fit.least)) - of_curves - jacobian)
+    jacobian = np.log(curve).sum() if in_percent else 0.0
+    return float(-fit.dof / 2 * np.log(max(fit.rss, fit.least.sum())) - of_curves - jacobian)
 
 
-def refit(base: Fit, X: np.ndarray, times: Any = 1.0) -> np.ndarray:
-    """Estimates for other X at the same loads, a row for each row of `X`. Each search begins at the
-    estimates of `base`. `times` is how often each measurement counts.
+def bootstrap(
+    fit: Fit, kind: str = "parametric", count: int = 2000, seed: int = 0, steps: int = 200
+) -> "pd.DataFrame":
+    """Estimates from `count` resamples, a row each.
+
+    `kind` is where a resample comes from (Davison and Hinkley 1997, chapter 6):
+
+    - "parametric": the curve, with normal errors of the estimated size (log-normal for log);
+    - "residual": the curve, with residuals drawn from those of the fit, less their mean and
+      enlarged to the size of errors;
+    - "pairs": whole measurements, drawn from those of the fit. A draw with fewer different loads
+      than estimates is repeated.
+
+    After so many `steps` each search ends: where a law takes time, two of them come near enough.
+    Raises ValueError for another kind, and for a fit without points to spare.
     """
-    law, unit = base.law, unit_of(base.law, base.X)
-    X, known, start = X / unit, in_unit(law, base.given, unit), in_unit(law, base.estimate, unit)
-    batch = Batch(law, base.free, known, X, times * base.w, base.weights)
-    estimate = solve(batch, np.array([start[n] for n in base.free])).estimate
-    scale = scale_of(law, law.quantities[1:])
-    return estimate * [unit if n == scale else 1.0 for n in base.free]
+    import pandas as pd
+
+    if fit.dof <= 0:
+        n = len(fit.part)
+        raise ValueError(f"bootstrap: {n} points for {len(fit.free)} estimates, none spare")
+    X, times = resamples(fit, kind, count, seed)
+    w = fit.problem.w * times
+    start = np.tile(np.array([[fit.estimate[n]] for n in fit.free]), (1, count))
+    return pd.DataFrame(solve(fit.problem, start, X, w, steps=steps)[0].T, columns=list(fit.free))
+
+
+def resamples(fit: Fit, kind: str, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Results of `count` resamples, a column each, and how often each measurement counts."""
+    random, shape = np.random.default_rng(seed), (count, len(fit.part))
+    X, once = fit.problem.X[:, 0], np.ones((len(fit.part), 1))
+    if kind == "pairs":
+        drawn, setting = np.empty((0, shape[1]), dtype=int), fit.columns[0].setting
+        while len(drawn) < count:
+            more = random.integers(shape[1], size=shape)
+            different = np.array([len(np.unique(setting[row])) for row in more])
+            drawn = np.concatenate([drawn, more[different >= len(fit.free)]])[:count]
+        times = np.apply_along_axis(np.bincount, 1, drawn, minlength=shape[1])
+        return np.tile(X[:, None], (1, count)), times.T
+    curve = fit.problem.curves(np.array([[fit.estimate[n]] for n in fit.free]))[:, 0]
+    size = fit.all_w**-0.5 * (curve if fit.weights == "relative" else 1.0)  # of each error
+    if kind == "parametric":
+        error = np.sqrt(fit.variance) * random.standard_normal(shape) * size
+    elif kind == "residual":
+        residual = (np.log(X / curve) if fit.weights == "log" else X - curve) / size
+        residual = (residual - residual.mean()) * np.sqrt(shape[1] / fit.dof)
+        error = random.choice(residual, shape) * size
+    else:
+        raise ValueError(f"bootstrap kind {kind!r}, expected parametric, residual or pairs")
+    drawn_X = curve * np.exp(error) if fit.weights == "log" else curve + error
+    if fit.weights == "relative" and not (drawn_X > 0).all():
+        raise ValueError("bootstrap: errors this large make X negative; log weights do not")
+    return drawn_X.T, once

@@ -1,17 +1,15 @@
 """Scaling laws: throughput `X` of `N` processors, threads or clients.
 
-Each law is declared once, as throughput; speedup, optimum and ceiling follow by algebra.
+Each law is declared once, as throughput, and so are its peak and its ceiling; the speedup follows.
 `sigma` is the serial fraction (contention), `kappa` the cost of pairwise exchange (coherency).
 An argument outside the range of its quantity raises ValueError; for a search that goes there a law
 is `law.unchecked`.
 """
 
-from collections.abc import Callable
-from functools import cache, wraps
-from typing import Any
+from functools import cache
 
 from nummodel.arguments import continuous
-from nummodel.formula import Formula, formula
+from nummodel.formula import Formula, cases, formula
 
 
 @formula("X", continuous)
@@ -66,74 +64,54 @@ LAWS = {
 }
 
 
-def _of_a_law(derive: Callable) -> Callable[[Formula], Any]:
-    """Derives once for each law. Raises ValueError for what is no law, and for a law without N."""
-    once = cache(derive)
-
-    @wraps(derive)
-    def checked(law: Formula) -> Any:
-        if not isinstance(law, Formula):
-            raise ValueError(f"law is {law!r}, expected a Formula, such as those of LAWS")
-        if "N" not in law.symbols:
-            raise ValueError(f"{law.__name__} has no N")
-        if not law.algebraic:
-            raise ValueError(f"{law.__name__} is no algebra, so it has no {derive.__name__}")
-        return once(law)
-
-    return checked
+@formula("N_opt")
+def usl_optimum(sigma, kappa):
+    """Population of the highest throughput by the USL; that of N = 1 is higher if it is below 1."""
+    return ((1 - sigma) / kappa) ** 0.5
 
 
-@_of_a_law
-def speedup(law: Formula) -> Formula:
-    """Relative capacity C(N) = X(N)/X(1) of a law."""
-    expr = (law.expr / law.expr.subs(law.symbols["N"], 1)).simplify()
-    return law.derived("C", expr, _name(law, "speedup"), "Throughput over throughput at N = 1.")
+@formula("X_max")
+def amdahl_ceiling(X1, sigma):
+    """Throughput that Amdahl's law approaches as N grows without end."""
+    return X1 / sigma
 
 
-@_of_a_law
+@formula("X_max")
+def usl_ceiling(X1, sigma, kappa):
+    """Throughput at the peak of the USL, or at N = 1 if that is higher."""
+    return cases((X1 / (sigma - kappa + 2 * (kappa * (1 - sigma)) ** 0.5), kappa < 1 - sigma), X1)
+
+
+#: The load of the peak, and the highest throughput at any N >= 1, of the laws that have them.
+OPTIMA = {usl_throughput: usl_optimum}
+CEILINGS = {amdahl_throughput: amdahl_ceiling, usl_throughput: usl_ceiling}
+
+
 def optimum(law: Formula) -> Formula | None:
-    """Population at which a law's throughput is highest, or None for a law that never falls.
+    """Population at which a law of `LAWS` is highest, or None for one that never falls.
 
-    Raises ValueError for a law without N, and for one of which algebra does not find one peak.
-    SymPy solves for the peak only if the numerator of the slope is a polynomial of N, of degree 2
-    at most, times factors that are never zero. Other equations may keep SymPy busy without an end.
+    Raises ValueError for another law: `fit` finds its peak by numbers.
     """
-    import sympy as sp
-
-    N = law.symbols["N"]
-    slope = sp.nsimplify(law.expr.diff(N), rational=True)  # 0.5 as 1/2, so that terms cancel
-    slope = sp.numer(sp.together(slope))
-    slope = sp.Mul(*(f for f in sp.Mul.make_args(slope) if f.is_zero is not False))
-    roots = [0, 0]  # more than one, or hard to find
-    if slope.is_polynomial(N) and sp.degree(slope, N) <= 2:
-        roots = sp.solve(slope, N) if slope.has(N) else []
-    if len(roots) > 1:
-        raise ValueError(f"algebra finds no single peak of {law.__name__}")
-    if not roots:
-        return None
-    return law.derived("N_opt", roots[0], _name(law, "optimum"), "Population of the peak.")
+    return OPTIMA.get(_known(law))
 
 
-@_of_a_law
-def ceiling(law: Formula) -> Formula:
-    """Highest throughput at any N >= 1: at the peak, else at 1 or in the limit of N to infinity.
+def ceiling(law: Formula) -> Formula | None:
+    """Highest throughput of a law of `LAWS` at any N >= 1, or None for one that has no limit.
 
-    Raises ValueError as `optimum` does, and where algebra does not find the limit.
+    Raises ValueError as `optimum` does.
     """
-    import sympy as sp
-
-    N, peak = law.symbols["N"], optimum(law)
-    if peak:
-        top = 1 / sp.cancel(sp.radsimp((1 / law.expr.subs(N, peak.expr)).simplify()))
-        expr = sp.Piecewise((top, peak.expr > 1), (law.expr.subs(N, 1), True))
-    else:
-        try:
-            expr = sp.limit(law.expr, N, sp.oo)
-        except NotImplementedError:  # N to a power of unknown sign
-            raise ValueError(f"algebra finds no ceiling of {law.__name__}") from None
-        expr = sp.oo if expr.has(sp.oo) else expr  # SymPy adds the sign of what ranges make >= 0
-    return law.derived("X_max", expr, _name(law, "ceiling"), "Highest throughput at any N >= 1.")
+    return CEILINGS.get(_known(law))
 
 
-def _name(law: Formula, result: str) -> str:
-    return law.__name__.replace("throughput", result)
+@cache
+def speedup(law: Formula) -> Formula:
+    """Relative capacity C(N) = X(N)/X(1) of a law of `LAWS`; ValueError as from `optimum`."""
+    expr = (_known(law).expr / law.expr.subs(law.symbols["N"], 1)).simplify()
+    name = law.__name__.replace("throughput", "speedup")
+    return law.derived("C", expr, name, "Throughput over throughput at N = 1.")
+
+
+def _known(law: Formula) -> Formula:
+    if law not in LAWS.values():
+        raise ValueError(f"law is {law!r}, expected one of LAWS: {', '.join(LAWS)}")
+    return law

@@ -2,12 +2,11 @@
 
 `closed` makes the laws of a system in which each of N users thinks for Z seconds and then sends a
 request that visits every station; `arrivals` those of a system that requests reach at a rate,
-however many wait there. Values are those of `networks`; slopes are those of `_stations`, as far as
-these are exact, and else differences.
+however many wait there. Values are those of `networks`.
 """
 
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from itertools import product
 from typing import Any
 
@@ -16,26 +15,24 @@ import numpy as np
 from nummodel.arguments import LARGEST, aligned, count, within
 from nummodel.formula import Formula
 from nummodel.models import networks
-from nummodel.models._stations import System, of_station
+from nummodel.models.networks import Station
 from nummodel.models.queueing import mmc_waiting
+from nummodel.nomenclature import Quantity
 
 #: Shares of its capacity to which a station may be in use at the highest throughput measured.
 SHARES = (0.03, 0.3, 0.6, 0.85, 0.97)
-#: The step of a difference, as a share of the value; and the least step, which for a time is a
-#: share of all times of the system together.
+#: The step of a difference, as a share of the value; and the least step, as a share of all times of
+#: the system together.
 STEP, LEAST = 1e-4, 1e-6
 #: Numbers of servers, and the like, from which a search begins: combinations, and servers at most.
 STARTS, SERVERS = 100, 1024
+#: Speeds that differ by a smaller share are the same: floats do not tell them apart.
+ALIKE = 1e-12
+#: Systems whose solution is remembered: X, R and each U ask for the same one.
+REMEMBERED = 256
 
 
-def closed(
-    threads: str = "",
-    slows: str = "",
-    sleeps: str = "",
-    spins: str = "",
-    computes: str = "",
-    **servers: int | None,
-) -> dict[str, Formula]:
+def closed(threads: str = "", computes: str = "", **servers: int | None) -> dict[str, Formula]:
     """The laws of a closed system: of "X", of "R" without think time, and of each "U_name".
 
     `servers` gives each station its number of servers, or None for a number to be found: the laws
@@ -43,12 +40,9 @@ def closed(
 
     - `threads`, each server has two hardware threads, the second of which adds a share h_name of a
       server; U is the share of all these threads that run;
-    - `slows`, each waiter makes service longer by a share b_name;
-    - `sleeps`, service takes w_name [s] longer while somebody waits, who has to be woken up;
-    - `spins`, the holder and the waiters each keep a processor busy; the first station has these;
-    - `computes`, the holder keeps one busy, and waiters sleep: U of the first station counts the
-      time under the lock as well. X is exact without think time; with it, it was up to 2.2 % off
-      in 240 systems, and 0.8 % at most in 95 % of them.
+    - `computes`, the holder keeps a processor of the first station busy, and waiters sleep: U of
+      the first station counts the time under the lock as well. X is exact without think time; with
+      it, it was up to 2.2 % off in 240 systems, and 0.8 % at most in 95 % of them.
 
     Raises ValueError for what is no system.
 
@@ -56,25 +50,9 @@ def closed(
     >>> round(laws["X"](N=600, D_cpu=0.03, D_lock=0.005, Z=1.0), 1)
     133.3
     """
-    system = System(servers, threads, slows, sleeps, spins, computes)
-    results = ["X", "R", *(f"U_{name}" for name in servers if name != system.inside)]
+    system = System(servers, threads, computes)
+    results = ["X", "R", *(f"U_{name}" for name in servers if name != computes)]
     return {result: Measured(system, result) for result in results}
-
-
-def _cubic(t: np.ndarray, first: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Weights of four values, at -1, 0, 1 and 2, for the value at t from 0 to 1, and for its slope
-    (Catmull and Rom 1974). If 0 is the `first` of all, a straight line leads to the value at -1.
-    """
-    weights = np.array([-t + 2 * t**2 - t**3, 2 - 5 * t**2 + 3 * t**3, t + 4 * t**2 - 3 * t**3])
-    rises = np.array([-1 + 4 * t - 3 * t**2, -10 * t + 9 * t**2, 1 + 8 * t - 9 * t**2])
-    both = np.array([weights, rises]) / 2
-    last = np.array([t**3 - t**2, 3 * t**2 - 2 * t]) / 2
-    both = np.concatenate([both, last[:, None]], axis=1)
-    before = np.where(first, both[:, 0], 0.0)
-    both[:, 0] -= before
-    both[:, 1] += 2 * before
-    both[:, 2] -= before
-    return both[0], both[1]
 
 
 def arrivals(**servers: int) -> dict[str, Formula]:
@@ -90,7 +68,7 @@ def arrivals(**servers: int) -> dict[str, Formula]:
     if not servers:
         raise ValueError("arrivals: expected stations such as cpu=4, lock=1")
     servers = {name: count(f"c_{name}", c, most=networks.MANY) for name, c in servers.items()}
-    own = {f"D_{name}": of_station("D", name, "s", "demand at {}") for name in servers}
+    own = {f"D_{name}": _quantity("D", name, "s", "demand at {}") for name in servers}
 
     def response(lamda, **demands):
         waits = [mmc_waiting(lamda, demands[f"D_{name}"], c) for name, c in servers.items()]
@@ -104,16 +82,160 @@ def arrivals(**servers: int) -> dict[str, Formula]:
             return lamda * sum(demand.values()) / c
 
         result, doc = f"U_{name}", "Utilisation in an open system."
-        meanings = own | {result: of_station("U", name, "-", "utilisation of {}", 0.0, 1.0)}
+        meanings = own | {result: _quantity("U", name, "-", "utilisation of {}", 0.0, 1.0)}
         quantities = ["lamda", f"D_{name}"]
         laws[result] = Formula.made(result, in_use, quantities, f"open_{result}", doc, meanings)
     return laws
 
 
+def _quantity(letter: str, name: str, unit: str, meaning: str, *ends: float) -> Quantity:
+    """A quantity of the station `name`."""
+    return Quantity(rf"{letter}_\mathrm{{{name}}}", unit, meaning.format(name), *ends)
+
+
+@np.errstate(all="ignore")
+def _with_holder(D: float, L: float, c: float, n: np.ndarray) -> np.ndarray:
+    """Throughputs of n = 1, 2, .. customers who compute for D, wait for a lock and hold it for L,
+    computing, on c processors, on which those who run share the time equally.
+
+    If there is a processor for each customer, the number of customers who are not at the lock has a
+    Poisson distribution of mean D/L, of which only the values from 0 to n are possible; `w` are
+    these probabilities before they are divided by their sum. With fewer processors, all who run
+    have a share s of a processor. Each state then lasts 1/s times as long, and is 1/s times as
+    likely.
+    """
+    from scipy.special import gammaln, xlogy
+
+    if L <= 0:
+        return np.minimum(n, c) / D
+    k = np.append(0.0, n)
+    w = xlogy(k, D / L) - gammaln(k + 1)  # logarithms
+    held = np.logaddexp.accumulate(w + np.log(np.maximum(1.0, (k + 1) / c)))  # one more runs
+    free = w + np.log(np.maximum(1.0, k / c))
+    slowed = np.logaddexp(held[:-1], free[1:])
+    X = np.exp(np.logaddexp.accumulate(w)[:-1] - slowed) / L
+    return np.where(abs(X / X[-1] - 1) < ALIKE, X[-1], X)
+
+
+class System:
+    """The stations of a closed system, and the quantities that describe them."""
+
+    def __init__(self, servers: Mapping[str, int | None], threads: str, computes: str):
+        first = next(iter(servers), "")
+        for name in filter(None, (threads, computes)):
+            if name not in servers:
+                raise ValueError(f"closed: no station {name!r} among {', '.join(servers)}")
+        if not servers or computes == first or (computes and (servers[computes] != 1 or threads)):
+            what = "one server may compute, beside no threads"
+            raise ValueError(f"closed: expected stations such as cpu=4, lock=1; {what}")
+        self.servers, self.first = dict(servers), first
+        self.threads, self.computes = threads, computes
+        self.own: dict[str, Quantity] = {}
+        for name, c in servers.items():
+            self.own[f"D_{name}"] = _quantity("D", name, "s", "demand at {}")
+            if c is None:
+                self.own[f"c_{name}"] = _quantity("c", name, "-", "servers of {}", 1.0)
+            else:
+                count(f"c_{name}", c, most=networks.MANY)
+            if name == threads:
+                meaning = "what a second thread adds to a server of {}"
+                self.own[f"h_{name}"] = _quantity("h", name, "-", meaning, 0.0, 1.0)
+        self.names = (*self.own, "Z")
+        self._remembered = lru_cache(REMEMBERED)(self._solved)
+
+    def places(self, name: str, values: Mapping[str, Any]) -> Any:
+        """The number of customers that a station can serve at the same time."""
+        c = values.get(f"c_{name}", self.servers[name])
+        return 2 * c if name == self.threads else c
+
+    def most(self, name: str, values: Mapping[str, Any]) -> Any:
+        """The highest speed of a station, in units of one server alone."""
+        return values.get(f"c_{name}", self.servers[name]) * (1 + values.get(f"h_{name}", 0.0))
+
+    def work(self, name: str, values: Mapping[str, Any]) -> Any:
+        """The time for which a transaction keeps servers of a station busy [s]: its demand, and at
+        the processors also that at a lock whose holder computes.
+        """
+        inside = values[f"D_{self.computes}"] if self.computes and name == self.first else 0.0
+        return values[f"D_{name}"] + inside
+
+    def times(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """The work of each station, per server [s]: the reciprocal of the most it can do."""
+        return {n: self.work(n, values) / self.most(n, values) for n in self.servers}
+
+    def network(self, values: Mapping[str, float], most: int) -> dict[str, Station]:
+        """For up to `most` users. Processors and a lock whose holder needs one are one station."""
+        n, stations = np.arange(1.0, most + 1), {}
+        for name, servers in self.servers.items():
+            D, c = values[f"D_{name}"], float(values.get(f"c_{name}", servers or 1.0))
+            speed = np.minimum(n, c)
+            if name == self.threads:
+                speed = speed + values[f"h_{name}"] * np.clip(n - c, 0, c)
+            stations[name] = networks.load_dependent(D, speed)
+        if self.computes:
+            c = float(values.get(f"c_{self.first}", self.servers[self.first] or 1.0))
+            X = _with_holder(values[f"D_{self.first}"], stations.pop(self.computes).D, c, n)
+            stations[self.first] = networks.load_dependent(1 / X[0], X / X[0])
+        return stations
+
+    def solved(
+        self, values: Mapping[str, float], n: tuple[int, ...]
+    ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        """X at each population, and its slopes by the demands of all stations, but for those that a
+        computing holder joins, and by Z; NaN where they cannot be computed.
+
+        Slopes follow from the mean numbers present, d ln X(N)/d ln D = Q(N-1) - Q(N), and those by
+        Z from the users who think (de Souza e Silva and Muntz 1988).
+        """
+        return self._remembered(tuple(values[q] for q in self.names), n)
+
+    def _solved(self, values: tuple[float, ...], n: tuple[int, ...]):
+        """As `solved`, of what can be remembered."""
+        known = dict(zip(self.names, values, strict=True))
+        joined = (self.computes, self.first) if self.computes else ()
+        exact = ["Z", *(f"D_{name}" for name in self.servers if name not in joined)]
+        try:
+            stations, N = self.network(known, max(n)), np.array(n)
+            solution = networks.solve([*stations.values()], np.append(N, N - 1), known["Z"])
+        except (ValueError, ArithmeticError):  # what a search may try, and none solves
+            return np.full(len(n), np.nan), {q: np.full(len(n), np.nan) for q in exact}
+        present = {f"D_{name}": Q for name, Q in zip(stations, solution.Q, strict=True)}
+        present["Z"] = known["Z"] * solution.X
+        X, slopes = solution.X[: N.size], {}
+        for q in exact:
+            Q = present[q] / known[q] if known[q] > 0 else solution.X
+            slopes[q] = X * (Q[N.size :] - Q[: N.size])
+        return X, slopes
+
+    def share_in_use(self, name: str, values: Mapping[str, float], n) -> np.ndarray:
+        """The mean share of its servers, or of their threads, that a station has in use.
+
+        k customers are there with a probability in proportion to f(k) G(n - k): f is the product of
+        D/speed up to k, and G, the normalising constant of the other stations, that of 1/X.
+        """
+        places, Z = self.places(name, values), values["Z"]
+        stations = self.network(values, max(n))
+        k = np.arange(max(n) + 1)
+        station, others = stations[name], [s for o, s in stations.items() if o != name]
+        if not others and Z == 0:
+            return np.minimum(n, places) / places
+        capacity = np.asarray(station.capacity)
+        speed = capacity[np.minimum(k[1:], len(capacity)) - 1]
+        f = np.append(0.0, np.cumsum(np.log(station.D / speed)))
+        X = networks.solve(others or [networks.delay(0.0)], k[1:], Z).X
+        G = -np.append(0.0, np.cumsum(np.log(X)))
+        shares = []
+        for all_of_them in n:
+            log_p = f[: all_of_them + 1] + G[all_of_them::-1]
+            p = np.exp(log_p - log_p.max())
+            shares.append(p @ np.minimum(k[: all_of_them + 1], places) / places / p.sum())
+        return np.array(shares)
+
+
 class Measured(Formula):
     """A result of a closed system as a law of N, of the quantities of its stations, and of Z."""
 
-    _plain = _symbolic = bends = False
+    _plain = _symbolic = False
     tries = 24  # where many numbers of servers give nearly the same curve, their starts are alike
 
     def __init__(self, system: System, result: str):
@@ -128,7 +250,7 @@ class Measured(Formula):
         law.__doc__ = "What is measured of a closed system, by the exact solution of its network."
         own = system.own
         if result.startswith("U_"):
-            own = own | {result: of_station("U", result[2:], "-", "utilisation of {}", 0.0, 1.0)}
+            own = own | {result: _quantity("U", result[2:], "-", "utilisation of {}", 0.0, 1.0)}
         super().__init__(result, law, ("N", *system.names), self._checked, own)
 
     def _checked(self, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -140,112 +262,88 @@ class Measured(Formula):
         aligned(checked)
         return checked
 
-    def _values(self, systems: np.ndarray, n: tuple[int, ...]) -> np.ndarray:
-        """The result at each whole population (rows) of each system (columns)."""
-        X = self.system.solved(systems, n)[0]
-        values = dict(zip(self.system.names, systems, strict=True))
+    def _value(self, values: Mapping[str, float], n: tuple[int, ...]) -> np.ndarray:
+        """The result of a system at each whole population."""
+        X, name = self.system.solved(values, n)[0], self.result[2:]
         if self.result == "X":
             return X
         if self.result == "R":
-            return np.array(n)[:, None] / X - values["Z"]
-        name = self.result[2:]
-        if self.system.by_work(name):
+            return np.array(n) / X - values["Z"]
+        if name != self.system.threads:
             return X * self.system.work(name, values) / self.system.places(name, values)
-        shares = np.full(X.shape, np.nan)
-        for j in np.flatnonzero(~np.isnan(X).any(axis=0)):
-            own = {q: float(v[j]) for q, v in values.items()}
-            shares[:, j] = self.system.share_in_use(name, own, n)
-        return shares
+        return self.system.share_in_use(name, values, n) if np.isfinite(X).all() else X
 
-    def _slope(self, q: str, systems: np.ndarray, n: tuple[int, ...]) -> np.ndarray:
-        """Of the result by the quantity `q`, as `_values`."""
-        at, station = self.system.names.index(q), self.result[2:]
-        if q in self.system.exact and (not station or self.system.by_work(station)):
-            X, slopes = self.system.solved(systems, n)
+    def _slope(self, q: str, values: Mapping[str, float], n: tuple[int, ...]) -> np.ndarray:
+        """Of the result by the quantity `q`, as `_value`."""
+        (X, slopes), station = self.system.solved(values, n), self.result[2:]
+        if q in slopes and not (station and station == self.system.threads):
             if self.result == "X":
                 return slopes[q]
             if self.result == "R":
-                return -np.array(n)[:, None] / X**2 * slopes[q] - (q == "Z")
-            values = dict(zip(self.system.names, systems, strict=True))
+                return -np.array(n) / X**2 * slopes[q] - (q == "Z")
             own = X if q == f"D_{station}" else 0.0
             served = slopes[q] * self.system.work(station, values) + own
             return served / self.system.places(station, values)
-        cycle = systems[[q[0] in "DZ" for q in self.system.names]].sum(axis=0)
-        unit = cycle if q[0] in "DZw" else 1.0  # of a quantity that is zero, or nearly
-        step = np.maximum(STEP * systems[at], LEAST * unit)
-        lower = np.where(systems[at] > step, systems[at] - step, systems[at])
-        both = np.hstack([systems, systems])
-        both[at] = np.append(lower, lower + 2 * step)
-        found, count = self._values(both, n), systems.shape[1]
-        return (found[:, count:] - found[:, :count]) / (2 * step)
+        times = sum(v for name, v in values.items() if name[0] in "DZ")
+        step = max(STEP * values[q], LEAST * (times if q[0] in "DZ" else 1.0))
+        lower = values[q] - step if values[q] > step else values[q]
+        ends = [self._value({**values, q: lower + far}, n) for far in (0.0, 2 * step)]
+        return (ends[1] - ends[0]) / (2 * step)
 
-    def _tables(self, systems: np.ndarray, n: tuple[int, ...], names: list[str]) -> list:
-        """The result, and its slopes by `names`, as `_values`. A number of servers between two
-        whole ones has a result between those of whole ones that together are as fast, by cubic
-        interpolation, so that no slope jumps.
+    def _table(self, values: Mapping[str, float], n: tuple[int, ...], names) -> np.ndarray:
+        """The result, and its slopes by `names`, as `_value`, a row each. A number of servers
+        between two whole ones has a result between those of whole ones that together are as fast,
+        by cubic interpolation, so that no slope jumps.
         """
-        name = next((q for q in self.system.names if self._between(q, systems, names)), "")
-        if not name:
-            return [self._values(systems, n), *(self._slope(q, systems, n) for q in names)]
-        demand = f"D_{name[2:]}"
-        c, D = systems[self.system.names.index(name)], systems[self.system.names.index(demand)]
-        below = np.maximum(np.floor(c), 1.0)
+        servers = [q for q in self.system.names if q[0] == "c" and (q in names or values[q] % 1)]
+        if not servers:
+            return np.array([self._value(values, n), *(self._slope(q, values, n) for q in names)])
+        name, demand = servers[0], f"D_{servers[0][2:]}"
+        c, D = values[name], values[demand]
+        below = max(np.floor(c), 1.0)
         weights, rises = _cubic(c - below, below == 1)
-        servers = np.array([np.maximum(below + i, 1.0) for i in (-1, 0, 1, 2)])
-        four, share = np.tile(systems, 4), servers / c
-        four[self.system.names.index(name)] = servers.ravel()
-        four[self.system.names.index(demand)] = (share * D).ravel()
+        whole = np.maximum(below + np.array([-1, 0, 1, 2]), 1.0)
         others = [q for q in dict.fromkeys([*names, demand]) if q != name]
-        tables = self._tables(four, n, others)
-        at = np.reshape(tables, (len(tables), len(n), 4, -1)).swapaxes(1, 2).copy()
-        found = dict(zip(others, np.einsum("is,qins->qns", weights, at[1:]), strict=True))
-        by_demand = at[1 + others.index(demand)]
-        found[demand] = np.einsum("is,ins->ns", weights * share, by_demand)
-        found[name] = np.einsum("is,ins->ns", rises, at[0]) - D / c * found[demand]
-        return [np.einsum("is,ins->ns", weights, at[0]), *(found[q] for q in names)]
+        four = np.array(
+            [self._table({**values, name: k, demand: k / c * D}, n, others) for k in whole]
+        )
+        found = dict(zip(others, np.einsum("i,iqn->qn", weights, four[:, 1:]), strict=True))
+        found[demand] = (weights * whole / c) @ four[:, 1 + others.index(demand)]
+        found[name] = rises @ four[:, 0] - D / c * found[demand]
+        return np.array([weights @ four[:, 0], *(found[q] for q in names)])
 
-    def _between(self, name: str, systems: np.ndarray, names: list[str]) -> bool:
-        """Whether a number of servers is not whole, or a slope by it is asked for."""
-        values = systems[self.system.names.index(name)]
-        return name[0] == "c" and (name in names or bool((values != np.floor(values)).any()))
-
-    def _rows(self, systems: np.ndarray, place: np.ndarray, N: np.ndarray, names) -> np.ndarray:
-        """The result, and its slopes by `names`, of the system in column `place` at load N. A mean
-        number of users is between two numbers of users.
-        """
+    def _rows(self, values: Mapping[str, float], N: np.ndarray, names) -> np.ndarray:
+        """As `_table`, at any loads. A mean number of users is between two numbers of users."""
         below = np.maximum(np.floor(N), 1).astype(int)
         needs_next = "N" in names or (N != below).any()
         whole = np.unique(np.append(below, below + 1) if needs_next else below)
-        n, at = tuple(whole.tolist()), np.searchsorted(whole, below)
-        tables = self._tables(systems, n, [q for q in names if q != "N"])
-        found = np.array([table[at, place] for table in tables])
-        slopes = {"N": np.zeros(N.shape)}
+        at = np.searchsorted(whole, below)
+        tables = self._table(values, tuple(whole.tolist()), [q for q in names if q != "N"])
+        found, slopes = tables[:, at], {"N": np.zeros(N.shape)}
         if needs_next:
-            rise = np.array([table[at + 1, place] for table in tables]) - found
+            rise = tables[:, at + 1] - found
             found, slopes["N"] = found + (N - below) * rise, rise[0]
         slopes |= zip([q for q in names if q != "N"], found[1:], strict=True)
         return np.array([found[0], *(slopes[q] for q in names)])
 
     @cache  # noqa: B019
-    def jet(self, names: tuple[str, ...], second: bool = False) -> Callable:
-        """As `Formula.jet`, but second derivatives are 0: a search is then Gauss and Newton's."""
+    def jet(self, names: tuple[str, ...]) -> Callable:
+        """As `Formula.jet`."""
 
         def computed(**values: Any) -> list:
             arrays = np.broadcast_arrays(*(np.asarray(values[n], float) for n in self.quantities))
             table = np.array([a.ravel() for a in arrays])
-            found = np.empty((len(names) + 1, table.shape[1]))
+            found = np.full((len(names) + 1, table.shape[1]), np.nan)
             times = [q[0] in "DZ" for q in self.system.names]
             possible = np.isfinite(table).all(axis=0) & (table[1:] >= 0).all(axis=0)
             possible &= (table[1:][times].sum(axis=0) > 0) & (table[0] < networks.MANY)
-            found[:, ~possible] = np.nan
-            if possible.any():
-                N, rest = table[0, possible], table[1:, possible]
-                systems, place = self.system.different(rest)
-                found[:, possible] = self._rows(systems, place, N, names)
-            return [
-                *found.reshape(len(found), *arrays[0].shape),
-                *[0.0] * (second * len(names) * (len(names) + 1) // 2),
-            ]
+            rows = np.flatnonzero(possible)
+            systems, place = np.unique(table[1:, rows], axis=1, return_inverse=True)
+            for j, system in enumerate(systems.T.tolist()):
+                of_system = rows[place.ravel() == j]
+                own = dict(zip(self.system.names, system, strict=True))
+                found[:, of_system] = self._rows(own, table[0, of_system], names)
+            return [*found.reshape(len(found), *arrays[0].shape)]
 
         return computed
 
@@ -261,26 +359,37 @@ class Measured(Formula):
             return {}
         X = measured if self.result == "X" else N / (measured + known.get("Z", 0.0))
         highest, cycle = X.max(), (N / X)[np.argmin(N)]  # the cycle of a user who hardly waits
-        known = {q: float(np.ravel(v)[0]) for q, v in known.items() if q in self.system.names}
-        found = {q: self._likely(q, N.max()) for q in free if q[0] in "chb"}
-        most = max(2, int(STARTS ** (1 / max(len(found), 1))))
-        for q, some in found.items():
+        given = {q: float(np.ravel(v)[0]) for q, v in known.items() if q in self.system.names}
+        likely = {q: _likely(q, N.max()) for q in free if q[0] in "ch"}
+        most = max(2, int(STARTS ** (1 / max(len(likely), 1))))
+        for q, some in likely.items():
             chosen = np.linspace(0, len(some) - 1, min(len(some), most))
-            found[q] = some[np.rint(chosen).astype(int)]
+            likely[q] = some[np.rint(chosen).astype(int)]
         points = []
-        for values in map(dict, product(*([(q, v) for v in some] for q, some in found.items()))):
-            c = {q: self.system.places(q[2:], known | values) for q in self.system.demands}
-            for full, share in product(c, SHARES):
-                at = {q: c[q] / highest * (1.0 if q == full else share) for q in c}
-                at = {q: known.get(q, D) for q, D in at.items()}
-                waking = {f"w_{self.system.sleeps}": 0.3 * at.get(f"D_{self.system.sleeps}", 0.0)}
-                thinking = {"Z": max(cycle - sum(at.values()), 0.01 * cycle)}
-                points.append(values | at | waking | thinking)
-        once = np.unique([[point[q] for q in free] for point in points], axis=0)
-        return dict(zip(free, once.T, strict=True))
+        for values in product(*likely.values()):
+            at = given | dict(zip(likely, values, strict=True))
+            each = {f"D_{n}": self.system.places(n, at) / highest for n in self.system.servers}
+            for full, share in product(each, SHARES):
+                demands = {q: D * (1.0 if q == full else share) for q, D in each.items()}
+                demands |= {q: D for q, D in given.items() if q in demands}
+                Z = max(cycle - sum(demands.values()), 0.01 * cycle)
+                points.append([(at | demands | {"Z": Z})[q] for q in free])
+        return dict(zip(free, np.unique(points, axis=0).T, strict=True))
 
-    def _likely(self, name: str, most: float) -> np.ndarray:
-        """Values of a quantity that is no time, for up to `most` users."""
-        if name[0] == "c":
-            return 2.0 ** np.arange(1 + np.ceil(np.log2(np.clip(most, 2, SERVERS))))
-        return np.array([0.3] if name[0] == "h" else [0.01, 0.3])
+
+def _likely(name: str, most: float) -> np.ndarray:
+    """Values of a quantity that is no time, for up to `most` users."""
+    if name[0] == "c":
+        return 2.0 ** np.arange(1 + np.ceil(np.log2(np.clip(most, 2, SERVERS))))
+    return np.array([0.3])
+
+
+def _cubic(t: float, first: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Weights of four values, at -1, 0, 1 and 2, for the value at t from 0 to 1, and for its slope
+    (Catmull and Rom 1974). If 0 is the `first` of all, a straight line leads to the value at -1.
+    """
+    powers, slopes = np.array([1, t, t**2, t**3]), np.array([0, 1, 2 * t, 3 * t**2])
+    weights = np.array([[0, -1, 2, -1], [2, 0, -5, 3], [0, 1, 4, -3], [0, 0, -1, 1]]) / 2
+    if first:
+        weights = weights[0] * [[-1], [2], [-1], [0]] + weights
+    return weights @ powers, weights @ slopes

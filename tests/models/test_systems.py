@@ -5,14 +5,11 @@ from itertools import product
 import numpy as np
 import pytest
 
-from nummodel.models import _many, networks, operational, systems
+from nummodel.models import networks, operational, queueing, systems
 
 STATES = {
     "plain": ({"cpu": 3, "lock": 1}, {"D_cpu": 0.03, "D_lock": 0.012, "Z": 0.1}),
     "threads": ({"cpu": 2, "lock": 1, "threads": "cpu"}, {"h_cpu": 0.3}),
-    "slows": ({"cpu": 3, "lock": 1, "slows": "lock"}, {"b_lock": 0.2}),
-    "sleeps": ({"cpu": 3, "lock": 1, "sleeps": "lock"}, {"w_lock": 0.01}),
-    "spins": ({"cpu": 3, "lock": 1, "spins": "lock"}, {}),
 }
 TIMES = STATES["plain"][1]
 
@@ -41,26 +38,19 @@ def balance(N, rates, Z=TIMES["Z"]):
 
 
 def expected(kind, N):
-    """X, R and U_cpu by the balance of states; U_cpu by who is computing, or spins."""
+    """X, R and U_cpu by the balance of states; U_cpu by who is computing."""
     D, L = TIMES["D_cpu"], TIMES["D_lock"]
 
     def rates(n, m):
         held = min(m, 1) / L
         if kind == "threads":
             return (min(n, 2) + 0.3 * min(max(n - 2, 0), 2)) / D, held
-        if kind == "slows":
-            return min(n, 3) / D, held / (1 + 0.2 * max(m - 1, 0))
-        if kind == "sleeps":
-            return min(n, 3) / D, min(m, 1) / (L + 0.01 * (m > 1))
-        if kind == "spins":  # all n + m who are there share three processors
-            part = min(1, 3 / max(n + m, 1))
-            return n * part / D, held * part
         return min(n, 3) / D, held
 
     places, p = balance(N, rates)
     X = sum(q * rates(n, m)[1] for (n, m), q in zip(places, p, strict=True))
     threads = 4 if kind == "threads" else 3
-    busy = [min(n + m if kind == "spins" else n, threads) / threads for n, m in places]
+    busy = [min(n, threads) / threads for n, _ in places]
     return X, N / X - TIMES["Z"], p @ busy
 
 
@@ -121,21 +111,6 @@ def test_a_holder_who_finds_a_processor_free_is_as_in_the_balance_of_states(Z):
         assert law(N=N, D_cpu=D, D_lock=L, Z=Z) == pytest.approx(X, rel=1e-9)
 
 
-@pytest.mark.parametrize("kind", ["slows", "sleeps"])
-def test_a_lock_that_sleeps_or_slows_is_in_use_as_in_the_balance_of_states(kind):
-    stations, more = STATES[kind]
-    D, L = TIMES["D_cpu"], TIMES["D_lock"]
-
-    def rates(n, m):
-        longer = 1 + 0.2 * max(m - 1, 0) if kind == "slows" else 1 + (m > 1) * 0.01 / L
-        return min(n, 3) / D, min(m, 1) / L / longer
-
-    places, p = balance(6, rates)
-    held = sum(q for (_, m), q in zip(places, p, strict=True) if m)
-    law = systems.closed(**stations)["U_lock"]
-    assert law(N=6, **TIMES | more) == pytest.approx(held, rel=1e-8)
-
-
 @pytest.mark.parametrize("kind", [*STATES, "computes"])
 def test_slopes_are_those_of_the_values(kind):
     stations, more = STATES.get(kind, ({"cpu": 3, "lock": 1, "computes": "lock"}, {}))
@@ -192,9 +167,9 @@ def test_between_whole_numbers_of_servers_neither_results_nor_slopes_jump(c, sta
     ("arguments", "message"),
     [
         ({}, "expected stations"),
-        ({"cpu": 4, "slows": "disk"}, "no station 'disk' among cpu"),
-        ({"cpu": 4, "spins": "cpu"}, "one server may spin"),
-        ({"cpu": 4, "lock": 2, "spins": "lock"}, "one server may spin"),
+        ({"cpu": 4, "computes": "disk"}, "no station 'disk' among cpu"),
+        ({"cpu": 4, "computes": "cpu"}, "one server may compute"),
+        ({"cpu": 4, "lock": 2, "computes": "lock"}, "one server may compute"),
         ({"cpu": 0}, "c_cpu is 0, expected a whole number"),
     ],
 )
@@ -225,16 +200,16 @@ def test_what_is_no_open_system_is_refused(servers, message):
         systems.arrivals(**servers)
 
 
-def test_an_open_system_is_the_network_of_its_stations():
+def test_an_open_system_is_the_sum_of_its_stations():
     laws = systems.arrivals(cpu=4, lock=1)
     lamda = np.array([1.0, 50, 120, 150, 250])
-    network = networks.open_network([networks.queue(0.03, 4), networks.queue(0.005)], lamda)
-    assert laws["R"](lamda=lamda, D_cpu=0.03, D_lock=0.005) == pytest.approx(network.R)
-    assert laws["U_cpu"](lamda=lamda[:3], D_cpu=0.03) == pytest.approx(network.rho[0][:3])
+    alone = [queueing.mmc_response(lamda, D, c) for D, c in ((0.03, 4), (0.005, 1))]
+    assert laws["R"](lamda=lamda, D_cpu=0.03, D_lock=0.005) == pytest.approx(sum(alone))
+    assert laws["U_cpu"](lamda=lamda[:3], D_cpu=0.03) == pytest.approx(lamda[:3] * 0.03 / 4)
 
 
 @pytest.mark.parametrize("most", [1, 40, 5000])
-def test_many_systems_at_once_are_those_of_their_networks(most):
+def test_systems_are_those_of_their_networks(most):
     """Among them stations that nobody visits, no thinking, and more servers than users."""
     random = np.random.default_rng(most)
     D, Z = 10 ** random.uniform(-4, 0, (2, 12)), 10 ** random.uniform(-3, 3, 12)
@@ -242,31 +217,11 @@ def test_many_systems_at_once_are_those_of_their_networks(most):
     D[0, 0] = D[1, 1] = Z[2] = Z[3] = 0.0
     law = systems.closed(cpu=None, lock=1)["X"]
     N = np.unique(np.geomspace(1, most, 9).round())
-    at = {"D_cpu": D[0], "c_cpu": c, "D_lock": D[1], "Z": Z}
-    n = np.arange(1.0, most + 1)[:, None]
-    together = _many.throughputs(D, [np.minimum(n, c), np.minimum(n, 1.0) + 0 * Z], Z)
-    assert np.isfinite(together).all()
-    found = law(N=N[:, None], **at)
-    assert found == pytest.approx(together[N.astype(int) - 1], rel=1e-12)
+    found = law(N=N[:, None], D_cpu=D[0], c_cpu=c, D_lock=D[1], Z=Z)
     for j in range(12):
         stations = [networks.queue(D[0, j], int(c[j])), networks.queue(D[1, j])]
         exact = networks.solve(stations, N.astype(int), Z[j]).X
         assert found[:, j] == pytest.approx(exact, rel=1e-12)
-
-
-@pytest.mark.parametrize("wrong", [np.nan, np.inf])
-def test_a_system_beyond_floats_leaves_the_others_alone(wrong):
-    """All of them are one system of equations."""
-    random = np.random.default_rng(5)
-    ratio, begun = random.uniform(0, 1, (2, 30, 4))
-    expected, before = np.empty((30, 4)), np.zeros(4)
-    for i in range(30):
-        expected[i] = before = ratio[i] * (before + begun[i])
-    assert _many._series(ratio, begun) == pytest.approx(expected, rel=1e-14)
-    begun[7, 1] = wrong
-    found = _many._series(ratio, begun)
-    assert found[:, [0, 2, 3]] == pytest.approx(expected[:, [0, 2, 3]], rel=1e-14)
-    assert found[:7, 1] == pytest.approx(expected[:7, 1]) and not np.isfinite(found[7:, 1]).any()
 
 
 def test_between_two_numbers_of_servers_are_systems_that_are_as_fast():

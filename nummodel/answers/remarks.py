@@ -1,15 +1,20 @@
 """What a reader of a fit must know, in sentences."""
 
+from collections.abc import Mapping
 from contextlib import suppress
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
-from nummodel.fits import _intervals
-from nummodel.fits._fit import Fit
-from nummodel.fits._next import next_load
+from nummodel.answers.bottleneck import rival
+from nummodel.fits import Fit, closed, laws, next_load, quantile
 from nummodel.nomenclature import show
 
+#: A lead in log-likelihood (`Fit.lead`) below which the points hardly tell which weights are right.
+CLOSE = 2.0
+#: A last result that is lower than the highest by as many standard errors is told.
+LOWER = 3.0
 #: Two estimates with a correlation above this are said to trade off.
 TRADING = 0.98
 #: How much higher than the last load a peak must be to be called beyond the measurements.
@@ -39,9 +44,8 @@ def answer(fit: Fit, x: str = "", y: str = "", level: float = 0.95) -> str:
     """What was measured, and where throughput stops growing by the fitted law, in sentences that
     call the load `x` and the result `y`.
     """
-
     x, y = x or fit.law.quantities[0], y or fit.law.result
-    _intervals.quantile(level, fit.dof)  # raises ValueError for a level that makes no sense
+    quantile(level, fit.dof)  # raises ValueError for a level that makes no sense
 
     def between(name: str) -> str:
         low = high = np.nan
@@ -171,3 +175,100 @@ def _trading(fit: Fit) -> list[str]:
             how = "more of one is less of the other" if r < 0 else "they rise together"
             sentences.append(f"{one} and {other} trade off (correlation {r:+.2f}): {how}")
     return sentences
+
+
+def cautions(
+    fits: Mapping[str, Fit], chosen: str | None, run: Any = None, x: str = "", y: str = ""
+) -> list[str]:
+    """What speaks against the weights or the law that was chosen, or why none was. `run` says of
+    which run each point is, where that is known; `x` and `y` are what to call load and result.
+    """
+    if not chosen:
+        return [f"no law could be chosen: {closed.choose(fits)[1]}"]
+    fit = fits[chosen]
+    if chosen == closed.CLOSED:
+        columns = len(fit.part) / len(fit.N)
+        runs = None if run is None or columns % 1 else np.tile(run, int(columns))
+        other = rival(fit)
+        return [*of_fit(fit, runs, x, y), *_lower(fit), *([other] if other else [])]
+    return [*_too_few_points(chosen, fits), *of_fit(fit, run, x, y), *_against(chosen, fits)]
+
+
+def of_fit(fit: Fit, run: Any = None, x: str = "", y: str = "") -> list[str]:
+    """Sentences about what may make the intervals of a fit wrong: a law that misses the points, a
+    point far from the others, errors that grow otherwise than the weights say, and runs.
+    """
+    x, y = x or fit.law.quantities[0], y or fit.law.result
+    sentences = []
+    lack = laws.lack_of_fit(fit)
+    if lack and lack.p < laws.WRONG:
+        sentences.append(f"the law {laws.missed(fit, lack)}")
+    more, other = ("less", "absolute") if fit.weights in ("relative", "log") else ("more", "log")
+    unsure = fit.lead < CLOSE and laws.scattered(fit)
+    if unsure:
+        sentences.append(
+            f"these points hardly tell how errors grow with {y}: {fit.weights} "
+            f"weights are {show(float(np.exp(fit.lead)))} times as likely as {other} weights, so "
+            "compare the intervals by both"
+        )
+    p, fault = laws.errors(fit, run)
+    if p < laws.ODD and fault == "weights" and not unsure:
+        sentences.append(
+            f"errors seem to grow {more} with {y} than the fit assumes ({fit.weights} weights), "
+            "or the law misses some points: the intervals of laws may be wrong, but not those of "
+            f"forecasts; try --weights {other} (in a report: -p weights={other})"
+        )
+    if p < laws.ODD and fault == "outlier":
+        far = show(float(np.concatenate([c.N for c in fit.columns])[laws.outlier(fit)]))
+        sentences.append(
+            f"the point at {x} = {far} is farther from the curve than chance explains: "
+            "measure it again, as it may be wrong"
+        )
+    if p < laws.ODD and fault == "runs":
+        sentences.append(
+            "the points of the same run are too high or too low together, but intervals assume "
+            "that each point has its own error: the intervals are too narrow, and only "
+            "measurements of more runs help"
+        )
+    return sentences
+
+
+def _lower(fit: Fit) -> list[str]:
+    """A warning, if the last result is much lower than the highest: this law cannot fall."""
+    at_load, weight, _ = fit.means
+    top = int(at_load.argmax())
+    lower = 1 - at_load[-1] / at_load[top]
+    if not lower > LOWER * np.sqrt(fit.variance * (1 / weight[-1] + 1 / weight[top])):
+        return []
+    last = f"{fit.law.result} is {show(lower, '%')} lower at the last load than at its highest"
+    return [f"{last}, and this law cannot fall: measure the last loads again"]
+
+
+def better(fits: Mapping[str, Fit], chosen: str | None) -> dict[str, float]:
+    """Laws that fit significantly better than the chosen one, but have too few points to be chosen,
+    and the p of each.
+    """
+    large = [large for small, large in laws.NESTED if small == chosen and large in fits]
+    few = [name for name in large if np.isnan(laws.aicc(fits[name]))]
+    found = {name: laws.nested(fits[chosen or ""], fits[name]) for name in few}
+    return {name: p for name, p in found.items() if p < laws.SIGNIFICANT}
+
+
+def _too_few_points(chosen: str, fits: Mapping[str, Fit]) -> list[str]:
+    """Warnings of laws that have too few points to be chosen."""
+    return [
+        f"{name} fits significantly better than {chosen} (p = {p:.2g}), but cannot be chosen, as a "
+        f"comparison takes {laws.enough(fits[name])} points, and there are {len(fits[name].N)}"
+        for name, p in better(fits, chosen).items()
+    ]
+
+
+def _against(chosen: str, fits: Mapping[str, Fit]) -> list[str]:
+    """A warning, if another law predicts left-out points much better than the chosen one."""
+    errors = {name: f.loo_rmse for name, f in fits.items() if np.isfinite(f.loo_rmse)}
+    best = min(errors, key=errors.__getitem__, default=chosen)
+    noise = 1e-9 * fits[chosen].X.mean()
+    if chosen not in errors or errors[chosen] <= 2 * errors[best] + noise:
+        return []
+    ratio = errors[chosen] / max(errors[best], noise)
+    return [f"{best} predicts points that are left out {ratio:.1f} times better than {chosen}"]

@@ -22,7 +22,7 @@ class Function(Formula):
     may be too long.
     """
 
-    _symbolic, _copies = False, True
+    _symbolic = False
 
     @cache  # noqa: B019
     def is_scale(self, name: str) -> bool:
@@ -65,20 +65,18 @@ def law_of(
     columns: Iterable[str],
     known: Iterable[str] = (),
     bounds: Bounds | None = None,
-    units: Mapping[str, str] | None = None,
-    labels: Mapping[str, str] | None = None,
 ) -> Formula:
     """The model as a law. The result of a function is X, or the only column that is no argument.
 
     An argument of a function may have any value, if `bounds` has no (lowest, highest) for it; an
     argument with a default keeps this value, unless it is a column, `known` or has bounds. A
-    formula keeps what it says of its quantities, but for what is given here. Raises ValueError for
-    what is no function of named arguments, if the result is not clear, and for a name that the
+    formula keeps the ranges of its quantities, but for the `bounds` given here. Raises ValueError
+    for what is no function of named arguments, if the result is not clear, and for a name that the
     model does not have.
     """
-    ranges, unit_of, label_of = dict(bounds or {}), dict(units or {}), dict(labels or {})
+    ranges = dict(bounds or {})
     if isinstance(model, Formula):
-        if not (ranges or unit_of or label_of):
+        if not ranges:
             return model
         names, result, before = model.quantities, model.result, model.meaning
     else:
@@ -94,35 +92,38 @@ def law_of(
             symbol = name.replace("_", r"\_")
             return Quantity(rf"\mathrm{{{symbol}}}", "-", "", -inf, inf)
 
+    for name in ranges:
+        if name not in (result, *names):
+            expected = f"expected one of: {', '.join(names)}"
+            raise ValueError(f"fit: {name} is no quantity of the model, {expected}")
     meanings = []
     for name in (result, *names):
-        latex, unit, meaning, low, high = before(name)
-        ends = ranges.pop(name, (low, high))
-        try:
-            low, high = map(float, ends)
-            good = low < high
-        except (TypeError, ValueError):
-            good = False
-        if not good:
-            raise ValueError(f"fit: bounds of {name} are {ends!r}, expected (lowest, highest)")
-        unit, meaning = unit_of.pop(name, unit), label_of.pop(name, meaning)
+        latex, unit, meaning, *ends = before(name)
+        low, high = _ends(name, ranges.get(name, ends))
         meanings.append((name, Quantity(latex, unit, meaning, low, high)))
-    for name in (*ranges, *unit_of, *label_of):
-        expected = ", ".join(names)
-        raise ValueError(f"fit: {name} is no quantity of the model, expected one of: {expected}")
     if isinstance(model, Formula):
-        return _told(model, tuple(meanings))
+        return _within(model, tuple(meanings))
     # A bound method has a hash, whether its object has one or not.
     body = model if hasattr(model, "__name__") else model.__call__  # type: ignore[operator]
     return _made(body, result, names, tuple(meanings), _name(model))
 
 
+def _ends(name: str, ends: Any) -> tuple[float, float]:
+    """The bounds of a quantity. Raises ValueError for what is no range."""
+    try:
+        low, high = map(float, ends)
+    except (TypeError, ValueError):
+        low = high = 0.0
+    if not low < high:
+        raise ValueError(f"fit: bounds of {name} are {ends!r}, expected (lowest, highest)")
+    return low, high
+
+
 @lru_cache(256)  # so that a law is not derived again for each fit
-def _told(law: Formula, meanings: tuple) -> Formula:
+def _within(law: Formula, meanings: tuple) -> Formula:
     other = copy(law)
     other.own = dict(meanings)
-    if any(other.own[n][3:] != law.meaning(n)[3:] for n in other.own):
-        other._valid = None  # it knows the ranges that the law had
+    other._valid = None  # it knows the ranges that the law had
     for derived in ("symbols", "expr", "_called"):  # from the ranges that it had
         other.__dict__.pop(derived, None)
     return other
