@@ -18,12 +18,11 @@ from nummodel.answers import _limit_answer, _no_model, _words
 from nummodel.answers.bottleneck import farthest, limit, rival
 from nummodel.answers.study import Study, fit_table
 from nummodel.errors import InputError
-from nummodel.fits import Fit, bootstrap, closed, laws
+from nummodel.fits import Fit, bootstrap, closed
 from nummodel.models import systems
 from nummodel.models._stations import System
 from nummodel.models.operational import interactive_response
 from nummodel.nomenclature import show
-from nummodel.records import columns
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -62,11 +61,10 @@ class Gain(NamedTuple):
 def read(path: str | Path, x: str = "", y: str = "", known: str = "", level: float = 0.95):
     """The `Limits` of the system that a table or a folder with outputs of tools was measured on.
 
-    `known` has numbers of servers and the think time, as in "c_cpu=4,Z=1". A device, which is any
-    station with a utilisation but the processors, has one server if nothing else is known; if that
-    is rejected, the servers of an only device are found. If the system then misses nothing but one
-    utilisation, this is left out where the others show a limit. Raises InputError for what cannot
-    be used, and where more than one number of servers is unknown.
+    `known` has numbers of servers and the think time, as in "c_cpu=4,Z=1"; `fits.closed.fit_closed`
+    says what is assumed of others. If the system then misses nothing but one utilisation, this is
+    left out where the others show a limit. Raises InputError for what cannot be used, and where
+    more than one number of servers is unknown.
     """
     system = _read(path, x, y, known, level)
     if not system.rejected or farthest(system.fit) <= NEARLY:
@@ -93,30 +91,14 @@ def _read(
 ) -> "Limits":
     """As `read`, `without` one utilisation, which is left out for a reason, or with all of them."""
     left_out = without[0] if without else ""
-    points = columns.read(path, x or None, y or None, complete=True)
     its = left_out.replace("U_", "c_", 1)
     given = [text for text in known.split(",") if text.strip()]
     given = [text for text in given if text.partition("=")[0].strip() != its]
-    told = {*points.others, *(text.partition("=")[0].strip() for text in given)}
-    used = [n for n, U in points.others.items() if n[:2] == "U_" and np.any(U > 0)]
-    devices = [n[2:] for n in used if n not in ("U_cpu", left_out)]
-    single = [f"c_{n}=1" for n in devices if f"c_{n}" not in told]
-
-    def found(known: list[str]) -> Limits:
-        servers = ",".join(known)
-        study = fit_table(
-            path, x or None, y or None, "closed", level=level, known=servers, without=without
-        )
-        return Limits(study, left_out)
-
-    system = found([*given, *single])
-    doubted = system.study.measured and (system.rejected or "c_lock" in system.fit.free)
-    if len(single) != 1 or not doubted or ("U_cpu" in used and "c_cpu" not in told):
-        return system
-    several = found(given)
-    one, more = (laws.log_likelihood(s.fit) for s in (system, several))
-    better = not several.rejected and (system.rejected or more > one)
-    return several if better and "c_lock" not in several.fit.free else system
+    servers = ",".join(given)
+    study = fit_table(
+        path, x or None, y or None, "closed", level=level, known=servers, without=without
+    )
+    return Limits(study, left_out)
 
 
 @dataclass(frozen=True)

@@ -145,6 +145,10 @@ def remarks(fit: Fit, level: float = 0.95) -> list[str]:
         why = "X does not grow with N" if upper else "these data show no sign of it"
         why = f": {why}" if name not in fit.law.own else ""
         sentences.append(f"{name} is on its {'upper ' * upper}bound {bound:g}{why}")
+    for name in fit.free:
+        if name.startswith("c_") and name not in ("c_cpu", "c_lock", "c_bottleneck"):
+            many = show(float(f"{fit.estimate[name]:.2g}"))
+            sentences.append(f"{name[2:]} is no single server: {many} servers fit the measurements")
     peak = fit.peak()
     if peak and peak[0] > BEYOND * fit.N.max():
         last = show(float(fit.N.max()))

@@ -4,7 +4,7 @@ Intervals are profile intervals (see `Region`): they respect bounds. A quantity 
 one-sided interval and no standard error.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -297,8 +297,12 @@ class Fit:
         root: Any = False,
         new: int = -1,
         weight: float = 1.0,
+        alone: bool = False,
+        open_: Sequence[int] = (),
     ) -> tuple[float, float]:
-        """The lowest and the highest value of a `target` that the points allow.
+        """The lowest and the highest value of a `target` that the points allow; `alone` if it is an
+        estimate, whose ends are corners of the region from which a search of others may begin. No
+        end is searched for on sides (-1 or 1) that are open.
 
         The target takes the estimates (those in `root` by their root) and, last of all, the error
         of a new measurement, of column `new`, if there is one; it gives its value and slopes.
@@ -328,18 +332,23 @@ class Fit:
             limit = t * t * self.variance
             shape = partial(residuals, limit=limit) if np.any(root) else None
             region = Region(residuals, low, high, self.rss, limit, shape)
-            ends = [[region.furthest(target, sign, p) for p in minima] for sign in (-1, 1)]
-            return min(ends[0]), max(ends[1])
+            starts, every = [*minima, *corners], bool(np.any(root))  # a root has an end of its own
+            ends = {s: region.furthest(target, s, starts, every) for s in {-1, 1} - set(open_)}
+            if alone:
+                self._corners.extend(p[:-1] for _, p in ends.values())
+            return tuple(ends[s][0] if s in ends else s * np.inf for s in (-1, 1))
 
         quantile(level, 1)  # raises ValueError for a level that makes no sense
         if not self.dof > 0 or np.isnan(weight):
             return np.nan, np.nan
+        if not alone and not isinstance(self.law, Measured):
+            self.estimates(level)  # whose ends are corners of the region
         with np.errstate(all="ignore"):
             here, inner = fold(self._p), [self.free.index(n) for n in self.inner]
+            corners = [] if alone else [fold(p) for p in self._corners]
             moved = target(here)[1][inner]
-            limit = (
-                self.rss + self.quantile(shared(level, 2), moved, new, weight) ** 2 * self.variance
-            )
+            apart = self.quantile(shared(level, 2), moved, new, weight)
+            limit = self.rss + apart**2 * self.variance
             low, high = around([here], level)
             others = [fold(np.array([*p.values()])) for rss, p in self.others if rss < limit]
             others = [u for u in others if (v := target(u)[0]) < low or v > high]
@@ -355,9 +364,8 @@ class Fit:
         if name in self.free:
             i = self.free.index(name)
             one = np.eye(len(self.free) + 1)[i]
-            low, high = self._ends(lambda u: (float(u[i]), one), level)
-            far = FAR * max(abs(self.estimate[name]), 1.0)
-            return (-np.inf if low < -far else low), (np.inf if high > far else high)
+            open_ = [sign for sign in (-1, 1) if self._open(i, sign, level)]
+            return self._ends(lambda u: (float(u[i]), one), level, alone=True, open_=open_)
         if name not in ("N_opt", "X_max"):
             raise ValueError(f"{self.law.__name__} has no {name}")
         if name == "X_max" and isinstance(self.law, Measured):
@@ -365,6 +373,8 @@ class Fit:
         self.peak()  # raises ValueError for a law without N
         known = scaling.OPTIMA if name == "N_opt" else scaling.CEILINGS
         formula, power = known.get(self.law), -2 if name == "N_opt" else -1
+        if name == "N_opt" and self._top[0] <= self.first:
+            power = 2  # whatever is below the first load
         if not (set(formula.quantities) if formula else self._shapes(name)) & set(self.free):
             raise ValueError(f"{self.law.__name__} has no {name}, or it is known")
         if formula:
@@ -373,9 +383,27 @@ class Fit:
         else:
             ends = self._ends(partial(self._of_curve, name, power), level)
         far = FAR * (self.N.max() if name == "N_opt" else self.X.max())
-        low, high = (np.inf if end <= far**power else end ** (1 / power) for end in ends[::-1])
+        ends = ends if power > 0 else ends[::-1]
+        with np.errstate(divide="ignore"):
+            low, high = (float(np.float64(max(end, 0.0)) ** (1 / power)) for end in ends)
+        low, high = (np.inf if end > far else end for end in (low, high))
         least = self.first if name == "N_opt" else 0.0
         return max(low, least), max(high, least)
+
+    def _open(self, i: int, sign: int, level: float) -> bool:
+        """Whether the points leave an estimate open on a side without a bound: whether they allow
+        what is as good as infinite.
+        """
+        name, p = self.free[i], self._p
+        if np.isfinite(self.problem.ends[(sign + 1) // 2, i]) or not self.dof > 0:
+            return False
+        far = sign * FAR * max(abs(p[i]), 1.0)
+        rest = tuple(n for n in self.free if n != name)
+        held = self.problem._replace(free=rest, known={**self.known, name: far})
+        with np.errstate(all="ignore"):
+            rss = solve(held, np.delete(p, i)[:, None], tolerance=1e-3, steps=20)[1][0]
+        moved = np.array([float(n == name) for n in self.inner])
+        return bool(rss - self.rss < self.quantile(level, moved) ** 2 * self.variance)
 
     def _shapes(self, name: str) -> set[str]:
         """The quantities that move the peak or the ceiling of a law, if it has one."""
@@ -451,6 +479,11 @@ class Fit:
     def _estimates(self) -> dict[float, dict[str, Estimate]]:
         """The `estimates` so far, by level: their intervals are most of the work of a fit."""
         return {}
+
+    @cached_property
+    def _corners(self) -> list[np.ndarray]:
+        """Estimates at the ends of the intervals found so far."""
+        return []
 
     def table(self, level: float = 0.95) -> "pd.DataFrame":
         """The `estimates`, a row each."""

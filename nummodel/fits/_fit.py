@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 #: How often the errors of several columns are estimated again, at most.
 ROUNDS = 10
 #: Steps of each first search, and minima at most that are searched for to all digits.
-ROUGHLY, MINIMA = 20, 6
+ROUGHLY, MINIMA = 12, 6
 #: The relative error of measurements, from which the search for these errors begins.
 USUAL = 0.05
 
@@ -93,7 +93,8 @@ def fit(
     ):
         if not good:
             raise ValueError(f"fit: {what}")
-    return _fitted((column._replace(w=w, half=half),), kind, known, start)
+    problem = _problem((column._replace(w=w, half=half),), kind, known)
+    return _finished(problem, _roughly(problem, _first(problem, start)))
 
 
 def _as_many(name: str, values: np.ndarray, count: int, law: Formula, alone: bool = True) -> Any:
@@ -186,16 +187,19 @@ def _together(
 
     rounded = any(c.half.any() for c in columns)
     rough = weighed(np.full(len(columns), USUAL if rounded else 1.0))
-    result = _fitted(rough, "log", every, start)
-    if len(columns) == 1 or result.dof <= 0:
-        return result
+    problem = _problem(rough, "log", every)
+    p = _roughly(problem, _first(problem, start))
+    if len(columns) == 1 or len(problem.X) <= len(problem.free):
+        return _finished(problem, p)
+    best = p[:, :1]
     for _ in range(ROUNDS):
-        before, found = result, _errors_of(result)
-        result = _fitted(weighed(found), "log", every, before.estimate)
-        ratio = result.all_w / before.all_w
+        before, found = problem.w, _errors_of(_fit_at(problem, best[:, 0]))
+        problem = problem._replace(columns=weighed(found))
+        best = solve(problem, best, tolerance=1e-5)[0]
+        ratio = problem.w / before
         if np.allclose(ratio, ratio[0], rtol=0.02):
             break
-    return _fitted(weighed(found), "log", every, start)  # from everywhere
+    return _finished(problem, np.hstack([best, p]))
 
 
 def _errors_of(fit: Fit) -> np.ndarray:
@@ -226,49 +230,69 @@ def _beside_rounding(squares: np.ndarray, own: np.ndarray, free: float) -> float
     return np.sqrt(brentq(more, 0.0, most)) if more(0.0) > 0 else 0.0
 
 
-def _fitted(
-    columns: tuple[Column, ...],
-    kind: str,
-    known: dict[str, float],
-    start: Mapping[str, float] | None,
-) -> Fit:
-    """The fit of checked columns: the best of the minima that are found. Raises as `fit` does."""
+def _problem(columns: tuple[Column, ...], kind: str, known: dict[str, float]) -> Problem:
+    """Checked columns, and what is to be estimated. Raises as `fit` does."""
     given = {n for c in columns for n in c.given} | set(known)
     names = dict.fromkeys(n for c in columns for n in c.law.quantities[1:])
     free = tuple(n for n in names if n not in given)
-    law = columns[0].law
     if not free:
-        raise ValueError(f"fit: nothing to estimate, all of {', '.join(law.quantities)} are known")
+        every = ", ".join(columns[0].law.quantities)
+        raise ValueError(f"fit: nothing to estimate, all of {every} are known")
     different = sum(len(np.unique(c.setting)) for c in columns)
     if different < len(free):
         raise InputError(
             f"{different} different {', '.join(columns[0].given)}, "
             f"expected at least {len(free)} to estimate {', '.join(free)}"
         )
-    problem = Problem(columns, kind, free, known)
-    if start is not None and set(start) != set(free):
-        raise ValueError(f"fit: start has {', '.join(start)}, expected {', '.join(free)}")
-    if start is not None:
-        for (low, high), name in zip(problem.ends.T, free, strict=True):
-            within(name, start[name], low, high)
-    first = starts(problem) if start is None else np.array([[start[n]] for n in free], dtype=float)
+    return Problem(columns, kind, free, known)
+
+
+def _first(problem: Problem, start: Mapping[str, float] | None) -> np.ndarray:
+    """Where searches begin, a column each. Raises ValueError for a `start` that makes no sense."""
+    if start is None:
+        return starts(problem)
+    if set(start) != set(problem.free):
+        expected = f"expected {', '.join(problem.free)}"
+        raise ValueError(f"fit: start has {', '.join(start)}, {expected}")
+    for (low, high), name in zip(problem.ends.T, problem.free, strict=True):
+        within(name, start[name], low, high)
+    return np.array([[start[n]] for n in problem.free], dtype=float)
+
+
+def _roughly(problem: Problem, first: np.ndarray) -> np.ndarray:
+    """Different minima that searches lead to, the lowest first, to few digits. Raises ValueError
+    without any.
+    """
     p, rss = solve(problem, first, tolerance=1e-3, steps=ROUGHLY)
     if not np.isfinite(rss).any():
-        what = "results" if len(columns) > 1 else law.result
-        raise ValueError(f"no allowed values of {', '.join(free)} give finite {what}")
+        result = problem.columns[0].law.result if len(problem.columns) == 1 else "results"
+        raise ValueError(f"no allowed values of {', '.join(problem.free)} give finite {result}")
     order = np.argsort(rss)
     apart = np.diff(rss[order], prepend=-np.inf) > 1e-6 * rss[order]  # others lead to the same end
-    p, rss = solve(problem, p[:, order[apart][:MINIMA]])
+    return p[:, order[apart][:MINIMA]]
+
+
+def _finished(problem: Problem, p: np.ndarray) -> Fit:
+    """The fit at the lowest minimum that is near one of `p`. Raises as `fit` does."""
+    p, rss = solve(problem, p, steps=0)
+    first = np.argsort(rss)[:2]  # of which either may be the lowest
+    p[:, first], rss[first] = solve(problem, p[:, first])
     p, rss = p[:, np.argsort(rss)], np.sort(rss)
     p[:, 0], rss[0] = _on_bounds(problem, p[:, 0], rss[0])
-    ends = [dict(zip(free, column.tolist(), strict=True)) for column in p.T]
-    result = Fit(problem, ends[0], tuple(zip(rss[1:].tolist(), ends[1:], strict=True)))
+    named = [dict(zip(problem.free, one.tolist(), strict=True)) for one in p.T]
+    others = tuple(zip(rss[1:].tolist(), named[1:], strict=True))
+    result = replace(_fit_at(problem, p[:, 0]), others=others)
     try:
-        for c in columns:
-            c.law(**c.given, **{n: result.values[n] for n in c.law.quantities if n not in c.given})
+        for c in problem.columns:
+            every = {**result.values, **c.given}
+            c.law(**{n: every[n] for n in c.law.quantities})
     except ArithmeticError as impossible:
         raise InputError(str(impossible)) from None
     return result
+
+
+def _fit_at(problem: Problem, p: np.ndarray) -> Fit:
+    return Fit(problem, dict(zip(problem.free, p.tolist(), strict=True)))
 
 
 def _on_bounds(problem: Problem, p: np.ndarray, rss: float) -> tuple[np.ndarray, float]:

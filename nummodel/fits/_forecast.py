@@ -208,10 +208,10 @@ def _slope(logs: np.ndarray, x: np.ndarray) -> float:
 
 def _counted(others: Mapping[str, np.ndarray], known: Mapping[str, float]) -> bool:
     """Whether the numbers of servers of all stations are known. A station has a utilisation among
-    the `others`, or is called cpu; the lock has one server.
+    the `others`, or is called cpu; the lock has one server, and so has a device (`fit_closed`).
     """
     busy = {n[2:] for n in others if n.startswith("U_")} - {"lock"}
-    told = {n[2:] for n in known if n.startswith("c_")} - {"lock"}
+    told = ({n[2:] for n in known if n.startswith("c_")} - {"lock"}) | (busy - {"cpu"})
     return bool(told) and busy <= told <= busy | {"cpu"}
 
 
@@ -236,6 +236,8 @@ def follow(
     try:
         found = fitted or closed.fit_closed(N, X, others, **known)
     except InputError:
+        return None
+    if any(n.startswith("c_") for n in found.free):
         return None
     loads, place = np.unique(N, return_inverse=True)
     missed = np.bincount(place, np.log(X / found.at(N))) / np.bincount(place)

@@ -219,7 +219,7 @@ def solve(
     start: np.ndarray,
     X: Any = None,
     w: Any = None,
-    tolerance: float = 1e-11,
+    tolerance: float = 1e-9,
     steps: int = 200,
 ) -> tuple[np.ndarray, np.ndarray]:
     """The minima that the columns of `start` lead to, a column each, and their sums of squares.
@@ -402,17 +402,31 @@ class Region:
         left = (self.least + self.limit - e @ e) / self.limit
         return (left if np.isfinite(left) else -1e9), -2 * (J.T @ e) / self.limit
 
-    def furthest(self, target: Target, sign: float, start: np.ndarray) -> float:
-        """The highest value of the target that is reached from `start`; the lowest, if `sign` is
-        -1. A search that goes wrong or takes long may stop early, so another one begins at its end.
+    def furthest(
+        self, target: Target, sign: float, starts: Sequence[np.ndarray], every: bool = False
+    ) -> tuple[float, np.ndarray]:
+        """The highest value of the target, or the lowest if `sign` is -1, that is reached from the
+        first of the `starts`, or from one of the others that is beyond, or `every` other; and where
+        that is.
         """
-        p, value = start, target(start)[0]
+        best, at = self._reached(target, sign, starts[0])
+        for start in starts[1:]:
+            if every or sign * (target(start)[0] - best) > 1e-7 * abs(best):
+                value, p = self._reached(target, sign, start)
+                best, at = (value, p) if sign * (value - best) > 0 else (best, at)
+        return best, at
+
+    def _reached(self, target: Target, sign: float, p: np.ndarray) -> tuple[float, np.ndarray]:
+        """What is reached from `p`. A search that goes wrong or takes long may stop early, so
+        another one begins at its end.
+        """
+        value = target(p)[0]
         for _ in range(SEARCHES):
             p, steps = self._climbed(target, sign, p)
             before, value = value, target(p)[0]
             if steps < STEPS or sign * (value - before) <= 1e-7 * max(abs(value), abs(before)):
                 break
-        return value
+        return value, p
 
     def _climbed(self, target: Target, sign: float, start: np.ndarray) -> tuple[np.ndarray, float]:
         """Where one search ends, and how many steps it took (without an end, if it went wrong): by

@@ -47,14 +47,35 @@ def fit_closed(N: np.ndarray, X: np.ndarray, others: Mapping[str, np.ndarray], *
     and utilisations U_name of stations, as far as they were measured.
 
     The system has a lock, which has one server, and a station for each other utilisation, or
-    without any a station called cpu. The number of servers of such a station is found if c_name is
-    not `known`, and so is the think time Z. Throughputs alone do not tell one station from another:
-    if no number of servers is known either, there is one station, called bottleneck.
+    without any a station called cpu. The number of servers of cpu is found if c_cpu is not `known`,
+    and so is the think time Z. Another station with a utilisation is a device, and has one server
+    if nothing else is known; if the measurements reject that, the servers of an only device are
+    found. Throughputs alone do not tell one station from another: if no number of servers is known
+    either, there is one station, called bottleneck. Raises InputError for measurements that are too
+    few or make no sense.
+    """
+    devices = [n[2:] for n in others if n.startswith("U_") and n not in ("U_cpu", "U_lock")]
+    single = {f"c_{n}": 1 for n in devices if f"c_{n}" not in known}
+    found = _with_lock(N, X, others, {**known, **single})
+    told = "U_cpu" not in others or "c_cpu" in known
+    if len(single) != 1 or not told or not (misses(found) or "c_lock" in found.free):
+        return found
+    several = _with_lock(N, X, others, {**known, next(iter(single)): None})
+    likelier = laws.log_likelihood(several) > laws.log_likelihood(found)
+    if misses(several) or "c_lock" in several.free or not (misses(found) or likelier):
+        return found
+    return several
+
+
+def _with_lock(
+    N: np.ndarray, X: np.ndarray, others: Mapping[str, np.ndarray], known: Mapping[str, Any]
+) -> Fit:
+    """As `fit_closed`, of devices whose servers are known, or to be found.
+
     If the lock was not measured, its holder may compute: the utilisation of the processors, cpu,
     then counts the time under the lock as well. This tells if the number of processors is known.
     The result is such a system, if it alone is not rejected (`misses`) or is much the likelier one.
     If both are rejected, what was not measured may be no lock but a pool of several places.
-    Raises InputError for measurements that are too few or make no sense.
     """
     found = _fitted(N, X, others, known)
     told = "U_cpu" in others and "U_lock" not in others and "c_cpu" in known
@@ -64,7 +85,7 @@ def fit_closed(N: np.ndarray, X: np.ndarray, others: Mapping[str, np.ndarray], *
     if not misses(computing):
         more = laws.log_likelihood(computing) - laws.log_likelihood(found)
         found = computing if misses(found) or 2 * more >= laws.FAR else found
-    given = all(f"c_{n[2:]}" in known for n in others if n.startswith("U_"))
+    given = all(known.get(f"c_{n[2:]}") for n in others if n.startswith("U_"))
     if not given or found.dof <= 1 or not misses(found):
         return found
     several = _fitted(N, X, others, {**known, "c_lock": None})

@@ -276,10 +276,17 @@ def products(a: np.ndarray) -> np.ndarray:
 
 
 def filtered(b: list[float], ratio: float, g: np.ndarray) -> np.ndarray:
-    """y(n) = b_0 g(n) + b_1 g(n - 1) + ratio y(n - 1)."""
-    from scipy.signal import lfilter
+    """y(n) = b_0 g(n) + b_1 g(n - 1) + ratio y(n - 1), as a triangular system of two diagonals:
+    `scipy.signal.lfilter` does the same, but takes a second to import.
+    """
+    from scipy.linalg.lapack import dtbtrs
 
-    return lfilter(b, [1.0, -ratio], g)
+    y = b[0] * g
+    if len(b) > 1:
+        y[1:] += b[1] * g[:-1]
+    diagonals = np.empty((len(g), 2))
+    diagonals[:, 0], diagonals[:, 1] = 1.0, -ratio
+    return dtbtrs(diagonals.T, y[:, None], uplo="L", diag="U", overwrite_b=True)[0][:, 0]
 
 
 def polynomials(p: np.ndarray, x: np.ndarray) -> np.ndarray:

@@ -236,7 +236,7 @@ class Measured(Formula):
     """A result of a closed system as a law of N, of the quantities of its stations, and of Z."""
 
     _plain = _symbolic = False
-    tries = 24  # where many numbers of servers give nearly the same curve, their starts are alike
+    tries = 12
 
     def __init__(self, system: System, result: str):
         self.system = system

@@ -127,7 +127,7 @@ def read(
 
 def _cells(path: Path) -> tuple[Cells, list[str], bool]:
     """The cells of a table, by line or by the name of the run. Of what tools print, those that a
-    fit can use, each device as one server. Then what of a folder is left out, and whether times are
+    fit can use. Then what of a folder is left out, and whether times are
     in seconds, as those of most tools are.
     """
     if path.is_dir():
@@ -150,8 +150,7 @@ def _cells(path: Path) -> tuple[Cells, list[str], bool]:
             notes.append(f"left out: {', '.join(idle)}, below {show(IDLE, '%')} at all loads")
         if volumes := [n for n in devices if n not in disks]:
             notes.append(f"left out: {', '.join(volumes)}, which pass requests on to other devices")
-        servers = {f"c_{quantity(n)[0][2:]}": 1 for n in used}
-        found = found[[n for n in found if n in (*TAKEN, *used)]].assign(**servers)
+        found = found[[n for n in found if n in (*TAKEN, *used)]]
     cells = Cells({n: dict(zip(lines, map(str, found[n]), strict=True)) for n in found})
     return cells, notes, "R" in reading.columns and reading.columns["R"].unit == "s"
 
