@@ -5,7 +5,7 @@ the peak, the ceiling, and the curve at the middle load, at the last and at twic
 counted how often the interval holds the truth. Of laws of X alone that is how often holding the
 quantity there costs less than the F threshold, and the first replicates of every cell check that
 this is the same as lying between the ends of the interval. Of columns that are fitted together the
-costs may have several valleys, so that the ends are asked for where the truth costs more. Run by
+ends are asked for, unless all that is true together costs less than the threshold. Run by
 `make coverage`; the table goes to data/coverage.csv.
 
 The promise is that of `log` weights under log-normal noise. A fifth as many replicates show the
@@ -26,14 +26,12 @@ import click
 import numpy as np
 import pandas as pd
 from scipy.special import ndtri
-from scipy.stats import f as F
 
-from nummodel.fits import Fit, _intervals, _targets, fit, joint
-from nummodel.fits._leastsquares import Batch, Solution
-from nummodel.fits._search import descend
+from nummodel.fits import Fit, fit, quantile
+from nummodel.fits._squares import Problem, solve, starts
+from nummodel.formula import Formula
 from nummodel.models import scaling, systems
 from nummodel.models.scaling import LAWS
-from nummodel.nomenclature import quantity
 from nummodel.sweeps import sweep
 
 GRIDS = {
@@ -73,7 +71,7 @@ LOADS = {
 COLUMNS = (("X", "R"), ("X", "R", "U_cpu"))
 ERRORS = {"X": 1.0, "R": 2.0, "U_cpu": 1.0}
 JOINT, JOINT_NOISES = 0.1, (0.01, 0.03)
-#: Sets of a joint cell whose intervals are searched for even if the cost of the truth is low.
+#: Sets of a joint cell whose intervals are searched for even if the truth costs little.
 CHECKED = 25
 HEADER = "weights,error,law,truth,n,noise_pct,near_bound,quantity,covered_pct,replicates"
 
@@ -119,37 +117,37 @@ def joint_cell(seed: int, replicates: int, at: tuple) -> list[tuple]:
             name: X * np.exp(noise * ERRORS[name] * random.standard_normal(n))
             for name, X in exact.items()
         }
-        found = joint.measured(laws, data)
-        for name, value in asked.items():
-            held[name] += _holds(found, name, far, value, k < CHECKED)
+        found = fit(laws, data)
+        for name in asked:
+            held[name] += _holds(found, name, far, asked, k < CHECKED)
     names = " ".join(f"{q}={v:g}" for q, v in SYSTEM.items())
     label = f"{' '.join(columns)} with {names}"
     same = ("joint", "log-normal", "closed", label, n, 100 * noise, False)
     return [(*same, q, f"{100 * h / count:.4g}", count) for q, h in held.items()]
 
 
-def _holds(found: Fit, name: str, far: float, value: float, check: bool) -> bool:
-    """Whether an interval holds a value. It does if the value costs less than the threshold; what
-    costs more may still lie between two minima that both belong to the interval.
-    """
-    height = _targets.height(found, np.array([far]), {"part": np.ones(1)})
-    target = height if name == "twice" else _targets.of(found, name)
-    cost = _intervals.cost(found, target, np.array([value]), np.array([0]))[0]
-    cheap = bool(cost <= found.quantiles(target, 0.95)[0] ** 2)
+def _holds(found: Fit, name: str, far: float, truth: dict, check: bool) -> bool:
+    """Whether an interval holds the truth."""
+    twice, p = name == "twice", np.array([[truth[n]] for n in found.free])
+    e, _ = found.problem.weighted(p, found.problem.X, found.problem.w)
+    moved = found.slopes_at(np.array([far]))[0] if twice else np.array(found.inner) == name
+    limit = found.quantile(0.95, moved) ** 2 * found.variance
+    cheap = bool(np.sum(e**2) - found.rss <= limit)
     if cheap and not check:
         return True
-    low, high = _intervals.interval(found, target, 0.95)
-    inside = bool(low[0] <= value <= high[0])
-    assert inside or not cheap, (name, value, low, high)
+    low, high = found.curve([far]).iloc[0, 2:] if twice else found.interval(name)
+    inside = bool(low <= truth[name] <= high)
+    assert inside or not cheap, (name, truth[name], low, high)
     return inside
 
 
-def estimated(base: Fit, X: np.ndarray) -> Solution:
-    """Searched from one place for all truths, as a user would who knows none."""
+def estimated(base: Fit, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The estimates of each row of X, in columns, and their sums of squares. Searched from one
+    place for all truths, as a user would who knows none.
+    """
     begin = {"X1": abs(X[:, 0]) / base.N[0], "sigma": np.full(len(X), 0.05), "kappa": 1e-3}
-    start = np.column_stack([np.broadcast_to(begin[q], len(X)) for q in base.free])
-    batch = Batch(base.law, base.free, {"N": base.N}, X, np.ones_like(X), base.weights)
-    return descend(batch, None, 0, start)
+    start = np.array([np.broadcast_to(begin[q], len(X)) for q in base.free])
+    return solve(base.problem, start, X.T)
 
 
 def covered(
@@ -157,22 +155,15 @@ def covered(
 ) -> Iterator[tuple[str, np.ndarray]]:
     """Of each thing asked for, whether the interval of each row of X holds the truth."""
     base = fit(law, {"N": N, "X": law(N=N, **true)}, weights)
-    best = estimated(base, X)
-    begin = dict(zip(base.free, best.estimate.T, strict=True))
-    limit = best.rss * (1 + F.ppf(0.95, 1, base.dof) / base.dof)
+    best, rss = estimated(base, X)
+    limit = rss * (1 + quantile(0.95, base.dof) ** 2 / base.dof)
     for asked, value in _asked(law, true, N).items():
-        target, held = _held(base, asked, value, N)
-
-        def left(rows, grid, target=target, held=held):
-            known = {"N": N} | {q: np.full((len(rows), 1), v) for q, v in held.items()}
-            start = {q: v[rows] for q, v in begin.items()}
-            w = np.ones((1, len(N)))
-            return _intervals.squares(base, target, known, X[rows], w, start, grid).rss
-
-        inside = left(np.arange(len(X)), False) <= limit
-        out = np.flatnonzero(~inside)  # what a search from the estimates alone makes too dear
-        if len(out):
-            inside[out] = left(out, True) <= limit[out]
+        held = _held(base, asked, value, N)
+        inside = solve(held, best[[base.free.index(q) for q in held.free]], X.T)[1] <= limit
+        for start in starts(held).T:  # what a search from the estimates alone makes too dear
+            out = np.flatnonzero(~inside)
+            start = np.tile(start[:, None], len(out))
+            inside[out] = solve(held, start, X[out].T)[1] <= limit[out]
         _agree_with_ends(law, N, X[:5], weights, asked, value, inside[:5])
         yield asked, inside
 
@@ -190,27 +181,36 @@ def _loads(N: np.ndarray) -> dict[str, float]:
     return {"middle": N[len(N) // 2], "end": N[-1], "twice": 2 * N[-1]}
 
 
-def _held(base: Fit, asked: str, value: float, N: np.ndarray) -> tuple[_targets.Target, dict]:
-    """What is asked for, as a target, and the figures at which it is held."""
-    if np.isinf(value):  # a peak or a ceiling at infinity: what it takes is nothing of these
-        none = [q for q in ("sigma", "kappa")[asked == "N_opt" :] if q in base.free]
-        target = _targets.of(base, none[-1])
-        free = tuple(q for q in base.free if q not in none)
-        return target._replace(free=free), dict.fromkeys(none, 0.0)
-    if asked in _loads(N):
-        target = _targets.height(base, np.array([_loads(N)[asked]]))
-    else:
-        target = _targets.of(base, asked)
-    loads = {} if target.loads is None else {"N0": float(target.loads[0])}
-    return target, {target.name: value} | loads
+def _held(base: Fit, asked: str, value: float, N: np.ndarray) -> Problem:
+    """The fit of those curves alone of which what is asked for has this value."""
+    law, (column,) = base.law, base.columns
+    if asked in base.free or np.isinf(value):  # a peak or a ceiling at infinity: without these
+        none = ("sigma", "kappa")[asked == "N_opt" :]
+        known = {q: 0.0 for q in none if q in base.free} if np.isinf(value) else {asked: value}
+        free = tuple(q for q in base.free if q not in known)
+        return base.problem._replace(free=free, known=known)
+    gone = "kappa" if asked == "N_opt" else "X1"
+    rest = tuple(q for q in law.quantities if q != gone)
+
+    def body(N, **values):
+        if asked == "N_opt":
+            return law.body(N=N, kappa=(1 - values["sigma"]) / value**2, **values)
+        ceiling = scaling.ceiling(law)
+        known = {"N": _loads(column.N).get(asked), "X1": 1.0, **values}
+        once = ceiling if asked == "X_max" else law
+        X1 = value / once.body(**{q: known[q] for q in once.quantities})
+        return law.body(N=N, X1=X1, **values)
+
+    held = Formula.made("X", body, rest, f"{law.__name__}_{asked}", "")
+    return base.problem._replace(columns=(column._replace(law=held),), free=rest[1:])
 
 
 def _standard_errors(base: Fit, spread: np.ndarray, true: dict) -> list[float]:
     """How many standard errors each truth lies from its nearest bound."""
     J = base.law.gradient(base.free)(N=base.N, **true) / spread[:, None]
     stderr = np.sqrt(np.diag(np.linalg.inv(J.T @ J)))
-    ends = [np.array(quantity(q)[3:]) for q in base.free]
-    return [np.abs(e - true[q]).min() / s for e, q, s in zip(ends, base.free, stderr, strict=True)]
+    truths = np.array([true[q] for q in base.free])
+    return (np.abs(base.problem.ends - truths).min(axis=0) / stderr).tolist()
 
 
 def _agree_with_ends(law, N, X, weights, asked, value, covered) -> None:
