@@ -18,7 +18,8 @@ from numpy.linalg import slogdet
 from scipy.linalg import cholesky, null_space, solve
 from scipy.special import logsumexp, xlogy
 
-from nummodel.fits import Fit, _adequacy, choose, fit
+from nummodel.answers.remarks import CLOSE
+from nummodel.fits import Fit, fit, laws
 from nummodel.fits._fit import _restricted
 from nummodel.models import networks
 from nummodel.models.scaling import LAWS
@@ -47,22 +48,24 @@ def drawn(random, law: str, true: dict, N: np.ndarray, noise: str, count: int) -
 def fitted(law: str, N: np.ndarray, X: np.ndarray, weights: str) -> Iterator[Fit]:
     """The fit of each row of X."""
     base = fit(LAWS[law], {"N": N, "X": X[0]}, weights)
-    for x, estimate in zip(X, estimated(base, X).estimate, strict=True):
-        yield replace(base, X=x, estimate=dict(zip(base.free, map(float, estimate), strict=True)))
+    (column,) = base.columns
+    for x, p in zip(X, estimated(base, X)[0].T.tolist(), strict=True):
+        problem = base.problem._replace(columns=(column._replace(X=x),))
+        yield replace(base, problem=problem, estimate=dict(zip(base.free, p, strict=True)))
 
 
 def p_values(one: Fit) -> tuple[list[float], str]:
     """Of each of the TESTS, NaN for one that the points do not allow, and the likeliest fault."""
-    lack = _adequacy.lack_of_fit(one)
+    lack = laws.lack_of_fit(one)
     repeats = lack.p if lack and "repeated" in lack.how else np.nan
-    bends = _adequacy._bends(one) if np.isnan(repeats) else np.nan
-    errors, fault = _adequacy.errors(one)
+    bends = laws._bends(one) if np.isnan(repeats) else np.nan
+    errors, fault = laws.errors(one)
     return [repeats, bends, errors], fault
 
 
 def cautioned(p: np.ndarray) -> np.ndarray:
     """Which tests lead to a caution."""
-    return p < [_adequacy.WRONG] * 2 + [_adequacy.ODD]
+    return p < [laws.WRONG] * 2 + [laws.ODD]
 
 
 def size(sets: int, at: tuple) -> str:
@@ -84,8 +87,8 @@ def power(sets: int, at: tuple) -> str:
     exact = np.tile(networks.solve(stations, N.astype(int), 1.0).X, runs)
     N, random = np.tile(N, runs), np.random.default_rng([2, i])
     X = exact * np.exp(0.01 * random.standard_normal((sets, len(N))))
-    p = [_adequacy.lack_of_fit(f) for f in fitted(law, N, X, "log")]
-    noticed = [_share([one.p < level for one in p]) for level in (0.05, _adequacy.WRONG)]
+    p = [laws.lack_of_fit(f) for f in fitted(law, N, X, "log")]
+    noticed = [_share([one.p < level for one in p]) for level in (0.05, laws.WRONG)]
     return _row(law, runs, *noticed, p[0].how)
 
 
@@ -157,15 +160,15 @@ def auto(sets: int, at: tuple) -> str:
     hold, likely, chosen = {}, {}, {}
     for weights in ("absolute", "log"):
         hold[weights] = dict(covered(LAWS[law], N, {"X1": 100.0, **true}, X, weights))
-        laws = {name: list(fitted(name, N, X, weights)) for name in LAWS}
-        likely[weights] = {name: np.array([_restricted(f) for f in laws[name]]) for name in LAWS}
-        each = [dict(zip(laws, some, strict=True)) for some in zip(*laws.values(), strict=True)]
-        chosen[weights] = np.array([choose(some)[0] == law for some in each])
+        fits = {name: list(fitted(name, N, X, weights)) for name in LAWS}
+        likely[weights] = {name: np.array([_restricted(f) for f in fits[name]]) for name in LAWS}
+        each = [dict(zip(fits, some, strict=True)) for some in zip(*fits.values(), strict=True)]
+        chosen[weights] = np.array([laws.choose(some)[0] == law for some in each])
     log = {name: likely["log"][name] > likely["absolute"][name] for name in LAWS}
     hold["auto"] = {q: np.where(log[law], hold["log"][q], hold["absolute"][q]) for q in hold["log"]}
     chosen["auto"] = np.where(log["usl"], chosen["log"], chosen["absolute"])
     found = log[law] == (noise == "percentage")
-    close = abs(likely["log"][law] - likely["absolute"][law]) < _adequacy.CLOSE
+    close = abs(likely["log"][law] - likely["absolute"][law]) < CLOSE
     lowest = [min(map(np.mean, hold[weights].values())) for weights in hold]
     shares = [f"{100 * share:.1f}" for share in lowest]
     rights = [_share(chosen[weights]) for weights in hold]
@@ -201,7 +204,7 @@ def alternative(row: tuple) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarr
     (law, true), loads, weights, noise, fault, k = row
     N, draws = LOADS[loads], 10_000
     exact = LAWS[law](N=N, X1=100.0, **true)
-    left = null_space(fit(LAWS[law], {"N": N, "X": exact}, weights)._slopes.T)
+    left = null_space(fit(LAWS[law], {"N": N, "X": exact}, weights).slopes.T)
     spare, random = left.shape[1], np.random.default_rng([6, int(4 * k)])
     if fault == "outlier":
         e = random.standard_normal((draws, spare)) + k * left[random.integers(len(N), size=draws)]

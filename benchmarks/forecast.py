@@ -4,7 +4,7 @@ A curve is cut at a load, and the later loads are forecast from those before. Al
 learns from curves (as how wide an interval has to be) it learns from other sources than the one
 that is forecast. Baselines get intervals from the quantiles of their own
 errors, under the same split. Run by `make forecast`; the figures go to benchmarks/FORECAST.md.
-`--constants` prints `SPREAD` of `nummodel/fits/_trend.py`, which all curves determine; the other
+`--constants` prints `SPREAD` of `nummodel/fits/_forecast.py`, which all curves determine; the other
 constants there were set by hand, and are the same whatever is left out.
 """
 
@@ -29,11 +29,9 @@ from scipy.sparse import csr_matrix, hstack, identity
 from tqdm import tqdm
 
 from nummodel.errors import InputError
-from nummodel.fits import _trend, fit, forecast, joint
-from nummodel.fits._closed import fit_closed
-from nummodel.fits._followed import follow
-from nummodel.fits._forecast import outlook
-from nummodel.fits._trend import SHARES, Trend, distance, trend
+from nummodel.fits import fit, forecast, outlook
+from nummodel.fits._forecast import SHARES, SPREAD, Trend, distance, follow, trend
+from nummodel.fits.closed import fit_closed
 from nummodel.models import systems
 from nummodel.models.scaling import LAWS
 from nummodel.records import data
@@ -99,7 +97,7 @@ NOTES = """
   last load, or at half of all loads, is rejected since page 22 called a lock the limit of a server
   whose processors were 86 % busy. With utilisations, 4 and 4 servers are followed now, where it
   was 11 and 11, and the differences of the score are 0.00 to 0.01.
-- **Following a closed system** (2026-11-23): the rules are in `nummodel/fits/_followed.py`. Those
+- **Following a closed system** (2026-11-23): the rules are in `nummodel/fits/_forecast.py`. Those
   on known stations, on tests, on misses (5 and 10 %) and on narrower intervals were set before
   their results on the servers were seen. With these alone, forecasts from three loads (cut at 16,
   with R) followed 28 of 36 systems: the median of the error rose from 22 to 38 %, and the score by
@@ -248,7 +246,7 @@ def weights(some: list[Cut]) -> np.ndarray:
 
 
 def calibrate(some: list[Cut], shares=SHARES) -> np.ndarray:
-    """The constants of `_trend.SPREAD`: the linear quantile regression (Koenker and Bassett
+    """The constants of `_forecast.SPREAD`: the linear quantile regression (Koenker and Bassett
     1978) of the errors of the middle, divided by `distance`, by the traits of each trend.
     """
     w, rows = weights(some), [distance(c.ahead) for c in some]
@@ -285,10 +283,8 @@ def by_law(name: str, cut: Cut) -> np.ndarray:
     c, k = cut.curve, cut.used
     first = {"N": c.N[:k], "X": c.X[:k]}
     with suppress(InputError):
-        if name != "closed":
-            return np.log(fit(LAWS[name], first, "log").at(cut.N))
-        law = systems.closed(bottleneck=None)["X"]
-        return np.log(joint.measured({"X": law}, first).at(cut.N, part=np.ones(len(cut.N))))
+        law = LAWS.get(name) or systems.closed(bottleneck=None)["X"]
+        return np.log(fit(law, first, "log").at(cut.N))
     return highest(cut)
 
 
@@ -608,7 +604,7 @@ def of_made(pool: Executor) -> list[str]:
 @click.command()
 @click.option("--jobs", default=2, show_default=True)
 @click.option("--output", default=OUTPUT, show_default=True, type=Path)
-@click.option("--constants", is_flag=True, help="Print the constants of _trend.py, and stop.")
+@click.option("--constants", is_flag=True, help="Print the constants of _forecast.py, and stop.")
 def main(jobs: int, output: Path, constants: bool) -> None:
     """Hold forecasts against what was measured later."""
     systems_, databases = many(), servers()
@@ -618,7 +614,7 @@ def main(jobs: int, output: Path, constants: bool) -> None:
         for row in found:
             click.echo(f"    ({', '.join(f'{v:.3f}' for v in row)}),")
         return
-    assert np.allclose(found, _trend.SPREAD, atol=6e-4), "SPREAD is not what the curves say"
+    assert np.allclose(found, SPREAD, atol=6e-4), "SPREAD is not what the curves say"
     first = cuts(systems_, sixty)
     at = {load: cuts(databases, partial(at_load, load)) for load in CUTS}
     every = first + [c for some in at.values() for c in some]

@@ -23,7 +23,7 @@ import systems as made
 from nummodel.answers import full, limits
 from nummodel.answers._limit_answer import WORTH
 from nummodel.answers.change import compared
-from nummodel.fits._trend import SPREAD, Trend
+from nummodel.fits._forecast import SPREAD, Trend
 from nummodel.models import networks
 from nummodel.records.columns import Points
 from nummodel.sweeps import sweep

@@ -8,10 +8,9 @@ adding it to the points fitted costs less than the F threshold (`Fit.predict`). 
 
 import click
 import numpy as np
-from scipy.stats import f as F
 
-from nummodel.fits._leastsquares import Batch
-from nummodel.fits._search import axes, descend
+from nummodel.fits import fit, quantile
+from nummodel.fits._squares import solve, starts
 from nummodel.models.scaling import LAWS
 
 GRIDS = {
@@ -31,10 +30,15 @@ TIMES = (1, 2, 10, 100)
 
 
 def fitted(law, N, X, start):
-    """The estimates of each row of X, and what they leave, from `start` and from a coarse grid."""
-    free = law.quantities[1:]
-    batch = Batch(law, free, {"N": N}, X, np.ones(len(N)), "log")
-    return descend(batch, axes(law, free, N, X[0]), 3, start)
+    """The estimates of each row of X, in columns, and their sums of squares: the lowest of those
+    that `start` and the places of a mesh lead to.
+    """
+    problem = fit(law, {"N": N, "X": X[0]}, "log").problem
+    best, least = solve(problem, start, X.T)
+    for p in starts(problem).T[:3]:
+        more, rss = solve(problem, np.tile(p[:, None], len(X)), X.T)
+        best, least = np.where(rss < least, more, best), np.minimum(rss, least)
+    return best, least
 
 
 def covered(random, count: int, name: str, truth: dict, N, noise: float) -> list[float]:
@@ -43,16 +47,14 @@ def covered(random, count: int, name: str, truth: dict, N, noise: float) -> list
     loads = np.concatenate([N, np.array(TIMES) * N[-1]])
     drawn = np.exp(noise * random.standard_normal((count, len(loads))))
     X = law(N=loads, X1=100.0, **truth) * drawn
-    start = np.column_stack([X[:, 0], *(np.full(count, v + 1e-4) for v in truth.values())])
+    start = np.array([X[:, 0], *(np.full(count, v + 1e-4) for v in truth.values())])
     points = X[:, : len(N)]
-    alone = fitted(law, N, points, start)
+    alone, least = fitted(law, N, points, start)
     dof = len(N) - len(law.quantities) + 1
     for i in range(len(N), len(loads)):
-        more = fitted(
-            law, np.append(N, loads[i]), np.column_stack([points, X[:, i]]), alone.estimate
-        )
-        cost = (more.rss - alone.rss) / (alone.rss / dof)
-        found.append(100 * float(np.mean(cost <= F.ppf(0.95, 1, dof))))
+        rss = fitted(law, np.append(N, loads[i]), np.column_stack([points, X[:, i]]), alone)[1]
+        cost = (rss - least) / (least / dof)
+        found.append(100 * float(np.mean(cost <= quantile(0.95, dof) ** 2)))
     return found
 
 

@@ -94,8 +94,8 @@ def fits() -> list[str]:
     """2,000 bootstrap refits of the USL to 7 points, beside a loop of SciPy's curve_fit."""
     from scipy.optimize import curve_fit
 
-    from nummodel.fits import fit, refit
-    from nummodel.fits._bootstrap import resamples
+    from nummodel.fits import bootstrap, fit
+    from nummodel.fits._fit import resamples
     from nummodel.models import scaling
     from nummodel.records import columns
 
@@ -109,22 +109,22 @@ def fits() -> list[str]:
         return X1 * N / (1 + sigma * (N - 1) + kappa * N * (N - 1))
 
     def loop() -> None:
-        for x in X:
+        for x in X.T:
             curve_fit(usl, points.N, x, p0=start, maxfev=10_000)
 
     ratios, ours, theirs = [], [], []
     for _ in range(5):
-        ours.append(seconds(lambda: refit(base, X), 1))
+        ours.append(seconds(lambda: bootstrap(base, count=2000, seed=1), 1))
         theirs.append(seconds(loop, 1))
         ratios.append(theirs[-1] / ours[-1])
-    found = refit(base, X)
-    alone = np.array([list(fit(law, {"N": points.N, "X": x}).estimate.values()) for x in X])
+    found = bootstrap(base, count=2000, seed=1).to_numpy()
+    alone = np.array([list(fit(law, {"N": points.N, "X": x}).estimate.values()) for x in X.T])
     apart = np.abs(found - alone) / np.where(alone == 0, 1, np.abs(alone))
     return [
         "| 2,000 refits of the USL to 7 points | median of 5 [s] | times faster than the loop |",
         "|---|---|---|",
         f"| loop of `scipy.optimize.curve_fit`, no bounds | {median(theirs):.3f} | 1 |",
-        f"| `refit`, with bounds | {median(ours):.4f} | "
+        f"| `bootstrap`, with bounds | {median(ours):.4f} | "
         f"{median(ratios):.0f} ({min(ratios):.0f} to {max(ratios):.0f}; goal 50) |",
         "",
         f"Each of the 2,000 refits differs from a single fit by at most {apart.max():.1e}, "

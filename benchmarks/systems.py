@@ -15,8 +15,7 @@ import click
 import numpy as np
 import pandas as pd
 
-from nummodel.fits import Fit, fit, joint
-from nummodel.fits import laws as of_table
+from nummodel.fits import Fit, closed, fit
 from nummodel.models import systems
 from nummodel.models.scaling import LAWS
 from nummodel.records import data
@@ -58,8 +57,8 @@ def drawn(seed: int) -> tuple[dict, dict, dict]:
 
 def chosen_for(measured: dict) -> Fit | None:
     """The fit of the law that `nummodel fit` chooses from loads and throughputs."""
-    fits, _ = of_table.fit_all(measured["N"], measured["X"])
-    return fits.get(of_table.choose(fits)[0] or "")
+    fits, _ = closed.fit_all(measured["N"], measured["X"])
+    return fits.get(closed.choose(fits)[0] or "")
 
 
 def claims_peak(seed: np.ndarray) -> np.ndarray:
@@ -92,8 +91,7 @@ def one(seed: np.ndarray) -> pd.DataFrame:
 
     for names in MEASURED:
         some = {n: measured[n] for n in ("N", *names)}
-        result = joint.measured(laws, some)
-        judged(f"closed system, {', '.join(names)}", result.curve(at, part=1), False)
+        judged(f"closed system, {', '.join(names)}", fit(laws, some).curve(at), False)
     chosen = chosen_for(measured)
     if chosen:
         judged("the law chosen by `nummodel fit`, X", chosen.curve(at), chosen.peak() is not None)
