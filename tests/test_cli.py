@@ -17,7 +17,8 @@ from scipy import stats
 from scipy.optimize import curve_fit
 
 from nummodel.answers import _document
-from nummodel.fits import CHECKED, EXTRAPOLATION, chance, forecast, largest_load, smallest_load
+from nummodel.answers.remarks import EXTRAPOLATION
+from nummodel.fits import CHECKED, chance, forecast, largest_load, smallest_load
 from nummodel.models.scaling import LAWS
 from nummodel.nomenclature import quantity, show
 from nummodel.records import data

@@ -20,7 +20,7 @@ from nummodel.answers.study import Study, fit_table
 from nummodel.errors import InputError
 from nummodel.fits import Fit, bootstrap, closed
 from nummodel.models import systems
-from nummodel.models._stations import System
+from nummodel.models.systems import System
 from nummodel.models.operational import interactive_response
 from nummodel.nomenclature import show
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from nummodel.arguments import LARGEST
 from nummodel.errors import InputError
-from nummodel.records._others import SIZES, quantity
+from nummodel.records.columns import SIZES, quantity
 from nummodel.records.readers.table import is_number
 
 COMPARISONS = {

@@ -23,7 +23,7 @@ import pytest
 from quick import slow
 
 from nummodel import cli
-from nummodel.fits import EXTRAPOLATION
+from nummodel.answers.remarks import EXTRAPOLATION
 from nummodel.records import claims
 from nummodel.reports import notebook, pages, report, runs
 from nummodel.reports.files import STAMP
