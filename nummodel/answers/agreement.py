@@ -10,8 +10,7 @@ from nummodel.arguments import FULLEST
 from nummodel.fits.closed import TOLERANCE
 from nummodel.nomenclature import show
 from nummodel.records import columns
-from nummodel.records.columns import SIZES
-from nummodel.records.columns import Points
+from nummodel.records.columns import SIZES, Points
 
 #: A given think time is doubted by as many standard errors, and by at least this share of it and of
 #: the shortest cycle.

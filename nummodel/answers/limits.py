@@ -5,7 +5,7 @@ its model brings: the same demands, think time and users, with one station chang
 system meets the measurements, no such gain is told.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,9 +19,10 @@ from nummodel.answers.bottleneck import farthest, limit, rival
 from nummodel.answers.study import Study, fit_table
 from nummodel.errors import InputError
 from nummodel.fits import Fit, bootstrap, closed
+from nummodel.formula import Formula
 from nummodel.models import systems
-from nummodel.models.systems import System
 from nummodel.models.operational import interactive_response
+from nummodel.models.systems import System
 from nummodel.nomenclature import show
 
 if TYPE_CHECKING:
@@ -232,41 +233,52 @@ class Limits:
     @cached_property
     def gains(self) -> list[Gain]:
         """What each change brings, at the last load and at twice this load."""
-        last = float(self.study.used.N.max())
         both = [(name, change) for name in self.stations for change in CHANGES]
-        return [self._gain(*which, N) for which in both for N in (last, 2 * last)]
+        return [gain for name, change in both for gain in self._gains(name, change)]
 
-    def _gain(self, name: str, change: str, N: float) -> Gain:
-        """By the estimates, and its interval by the refits; to a hundredth of a percent. A model
+    @property
+    def _loads(self) -> np.ndarray:
+        return float(self.study.used.N.max()) * np.array([1.0, 2.0])
+
+    @cached_property
+    def _now(self) -> np.ndarray:
+        """The throughput at the last load and at twice this load (rows), by each refit."""
+        return self._throughput(self.fit.law, self.draws, self._loads[:, None])
+
+    def _throughput(self, law: Formula, values: Mapping[str, Any], N: Any) -> np.ndarray:
+        return law.unchecked(N=N, **{q: values[q] for q in law.quantities[1:]})
+
+    def _gains(self, name: str, change: str) -> Iterator[Gain]:
+        """By the estimates, and their intervals by the refits; to a hundredth of a percent. A model
         that a test rejects may be off after the change by as much as it is off before.
         """
-        once = self.more(self.fit.values, name, change, N)
-        now, then = self.changed(self.draws, name, change, N)
-        low, high = self._ends(then / now - 1)
-        R = self._ends(interactive_response.unchecked(N=N, X=then, Z=self.draws["Z"]))
-        if self.rejected:
-            off, R = farthest(self.fit), [np.nan, np.nan]
-            low, high = max((1 - off) * (1 + low) - 1, min(low, 0.0)), (1 + off) * (1 + high) - 1
-        gain, low, high = (np.round([float(once), low, high], 4) + 0.0).tolist()
-        several, single, hangs_on = CHANGES[change]
-        said = single if self.servers(name) == 1 else several
-        return Gain(name, said, N, gain, low, high, R, hangs_on.format(name))
+        once = self.more(self.fit.values, name, change, self._loads)
+        then = self.changed(self.draws, name, change, self._loads[:, None])
+        for N, gain, X, X_then in zip(self._loads, once, self._now, then, strict=True):
+            low, high = self._ends(X_then / X - 1)
+            R = self._ends(interactive_response.unchecked(N=N, X=X_then, Z=self.draws["Z"]))
+            if self.rejected:
+                off, R = farthest(self.fit), [np.nan, np.nan]
+                low = max((1 - off) * (1 + low) - 1, min(low, 0.0))
+                high = (1 + off) * (1 + high) - 1
+            gain, low, high = (np.round([gain, low, high], 4) + 0.0).tolist()
+            several, single, hangs_on = CHANGES[change]
+            said = single if self.servers(name) == 1 else several
+            yield Gain(name, said, float(N), gain, low, high, R, hangs_on.format(name))
 
-    def more(self, values: Mapping[str, Any], name: str, change: str, N: float) -> np.ndarray:
+    def more(self, values: Mapping[str, Any], name: str, change: str, N: Any) -> np.ndarray:
         """The share by which one of the `CHANGES` makes the throughput of N users higher, in
         systems like this one with these `values`.
         """
-        now, then = self.changed(values, name, change, N)
-        return then / now - 1
+        now = self._throughput(self.fit.law, values, N)
+        return self.changed(values, name, change, N) / now - 1
 
-    def changed(
-        self, values: Mapping[str, Any], name: str, change: str, N: float
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """The throughput of N users before and after one of the `CHANGES`, in systems like this one
-        with these `values`. A second processor serves the same queue, and a second lock or device
-        has a queue of its own, with half of the work.
+    def changed(self, values: Mapping[str, Any], name: str, change: str, N: Any) -> np.ndarray:
+        """The throughput of N users after one of the `CHANGES`, in systems like this one with these
+        `values`. A second processor serves the same queue, and a second lock or device has a queue
+        of its own, with half of the work.
         """
-        law, D = self.fit.law, f"D_{name}"
+        D = f"D_{name}"
         servers: dict[str, Any] = dict(self.system.servers)
         computes = self.system.computes
         c, new = servers[name], dict(values)
@@ -278,13 +290,10 @@ class Limits:
         elif change == "twice":
             servers[name], new[f"c_{name}"] = c and 2 * c, 2 * values.get(f"c_{name}", 0)
         after = systems.closed(computes=computes, **servers)["X"]
-        now, then = (
-            x.unchecked(N=N, **{q: v[q] for q in x.quantities[1:]})
-            for x, v in ((law, values), (after, new))
-        )
+        then = self._throughput(after, new, N)
         if name == computes and change == "twice":  # the holders of both parts need processors
             then = np.minimum(then, 1 / closed.times(self.fit, values)[self.system.first])
-        return now, then
+        return then
 
     def hidden(self, name: str) -> bool:
         """Whether a station was not measured, so that a change of it may bring less."""

@@ -127,7 +127,7 @@ class Fit:
         each, first = [], 0
         for c in self.columns:
             each.append(first + c.setting)
-            first = each[-1].max() + 1
+            first = int(each[-1].max()) + 1
         return np.concatenate(each)
 
     @cached_property
@@ -284,9 +284,8 @@ class Fit:
         shares = np.bincount(self.part, carried**2)
         if new >= 0:
             shares[new] += 1 / weight
-        if not shares.sum() > 0:  # on a bound
-            shares = np.ones(len(shares))
-        shares = shares / shares.sum()
+        total = shares.sum()  # 0 on a bound
+        shares = shares / total if total > 0 else np.full(len(shares), 1 / len(shares))
         larger = 1 + 4 * np.sum(shares * (1 - shares) / spare)
         return quantile(level, 1 / np.sum(shares**2 / spare)) * float(np.sqrt(larger))
 
@@ -336,7 +335,8 @@ class Fit:
             ends = {s: region.furthest(target, s, starts, every) for s in {-1, 1} - set(open_)}
             if alone:
                 self._corners.extend(p[:-1] for _, p in ends.values())
-            return tuple(ends[s][0] if s in ends else s * np.inf for s in (-1, 1))
+            reached = [ends[s][0] if s in ends else s * np.inf for s in (-1, 1)]
+            return reached[0], reached[1]
 
         quantile(level, 1)  # raises ValueError for a level that makes no sense
         if not self.dof > 0 or np.isnan(weight):
@@ -541,15 +541,17 @@ class Fit:
             raise ValueError(f"{what}: {', '.join(missing)} is a column, expected its values there")
         columns = {n: np.zeros(N.shape) + v for n, v in columns.items()}
         value = self.at(N, column, **columns)
-        own, at = tuple(n for n in self.free if n in of.law.quantities), N
-        if len(np.unique(N)) > MANY and not columns and np.ndim(weight) == 0:
-            even = np.searchsorted(np.sort(N), np.geomspace(N.min(), N.max(), MANY // 2))
-            at = np.unique(np.append(np.sort(N)[even.clip(0, len(N) - 1)], np.quantile(
-                N, np.linspace(0, 1, MANY // 2), method="nearest")))  # fmt: skip
-        curve, weights = self.at(at, column, **columns), np.broadcast_to(weight or 1.0, at.shape)
+        at, one = N, np.asarray(1.0 if weight is None else weight, dtype=float)
+        if len(np.unique(N)) > MANY and not columns and not one.ndim:
+            loads, even = np.unique(N), np.linspace(0, 1, MANY // 2)
+            places = np.searchsorted(loads, loads[0] * (loads[-1] / loads[0]) ** even)
+            ranks = np.rint(even * (len(loads) - 1)).astype(int)
+            at = np.unique(loads[np.append(places.clip(0, len(loads) - 1), ranks)])
+        curve, weights = self.at(at, column, **columns), np.broadcast_to(one, at.shape)
         half = of.half[0] if len(of.half) else 0.0
         if np.isfinite(of.error) and weight is not None:
             weights = 1 / (of.error + (half / curve) ** 2 / 3)
+        own = tuple(n for n in self.free if n in of.law.quantities)
         jet, places = of.law.jet(own), [self.free.index(n) for n in own]
         ends = np.empty((len(at), 2))
         for i, (n, each) in enumerate(zip(at, weights, strict=True)):

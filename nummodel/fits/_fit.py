@@ -128,7 +128,7 @@ def _column(
     several = {n: _as_many(n, numbers(n, v), count, law) for n, v in known.items()}
     X, N = given.pop(result), given[load]
     rest = {n: v for n, v in {**given, **several}.items() if n != load}
-    rest = {n: within(n, v, *law.range_of(n), empty=True) for n, v in rest.items()}
+    rest = {n: within(n, known.get(n, v), *law.range_of(n), empty=True) for n, v in rest.items()}
     if kind not in (*WEIGHTS, "given"):
         raise ValueError(f"weights {kind!r}, expected one of {', '.join(WEIGHTS)}, or an array")
     sizes = np.abs(np.append(N, X[X != 0]))

@@ -260,7 +260,8 @@ def solve(
             )
             idle = np.where(better & (rss - squares <= 1e-13 * rss), idle + 1, 0)
             rss = np.where(better, squares, rss)
-            damping = np.where(better, damping / 20, 10 * np.maximum(damping, 1e-7))
+            smaller, larger = np.maximum(damping / 20, 1e-13), 10 * np.maximum(damping, 1e-7)
+            damping = np.where(better, smaller, larger)
         else:
             best[:, on], least[on] = p, rss
     return best, np.where(np.isfinite(least), least, np.inf)

@@ -228,7 +228,7 @@ class Program:
             prior["reader"] = (np.log(h / 2) + USES[0], USES[1])
             if h_remote is not None:
                 prior["far"] = (np.log(2 / h), prior["far"][1])
-            if np.ndim(h_remote):  # which tells how the distance grows
+            if h_remote is not None and np.ndim(h_remote):  # which tells how the distance grows
                 prior["far_growth"] = (0.0, prior["far_growth"][1])
         mean, sd = np.array(list(prior.values())).T
         level = np.where(np.array(self.kinds) == "queue", 0.0, widths.level)
