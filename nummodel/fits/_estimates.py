@@ -370,24 +370,21 @@ class Fit:
             raise ValueError(f"{self.law.__name__} has no {name}")
         if name == "X_max" and isinstance(self.law, Measured):
             return self._full(level)
-        self.peak()  # raises ValueError for a law without N
-        known = scaling.OPTIMA if name == "N_opt" else scaling.CEILINGS
-        formula, power = known.get(self.law), -2 if name == "N_opt" else -1
-        if name == "N_opt" and self._top[0] <= self.first:
+        formula = scaling.PEAKS.get(self.law.body, (None, None))[name == "X_max"]
+        if not formula or not set(formula.quantities) & set(self.free):
+            told = f"{self.law.__name__} has no {name} with an interval"
+            raise ValueError(f"{told}: no formula of it is known, or nothing in it is estimated")
+        power = -2 if name == "N_opt" else -1
+        if name == "N_opt" and self._top[0] <= 1:
             power = 2  # whatever is below the first load
-        if not (set(formula.quantities) if formula else self._shapes(name)) & set(self.free):
-            raise ValueError(f"{self.law.__name__} has no {name}, or it is known")
-        if formula:
-            root = np.array([name == "X_max" and n == "kappa" for n in self.free])
-            ends = self._ends(partial(self._of_formula, formula, power, root), level, root)
-        else:
-            ends = self._ends(partial(self._of_curve, name, power), level)
-        far = FAR * (self.N.max() if name == "N_opt" else self.X.max())
+        root = np.array([name == "X_max" and n == "kappa" for n in self.free])
+        ends = self._ends(partial(self._of_formula, formula, power, root), level, root)
         ends = ends if power > 0 else ends[::-1]
         with np.errstate(divide="ignore"):
             low, high = (float(np.float64(max(end, 0.0)) ** (1 / power)) for end in ends)
+        far = FAR * (self.N.max() if name == "N_opt" else self.X.max())
         low, high = (np.inf if end > far else end for end in (low, high))
-        least = self.first if name == "N_opt" else 0.0
+        least = 1.0 if name == "N_opt" else 0.0
         return max(low, least), max(high, least)
 
     def _open(self, i: int, sign: int, level: float) -> bool:
@@ -405,12 +402,6 @@ class Fit:
         moved = np.array([float(n == name) for n in self.inner])
         return bool(rss - self.rss < self.quantile(level, moved) ** 2 * self.variance)
 
-    def _shapes(self, name: str) -> set[str]:
-        """The quantities that move the peak or the ceiling of a law, if it has one."""
-        if self.law in scaling.LAWS.values() or not np.isfinite(self._top[name == "X_max"]):
-            return set()
-        return {n for n in self.free if name == "X_max" or not self.law.is_scale(n)}
-
     def _of_formula(
         self, formula: Formula, power: int, root: np.ndarray, u: np.ndarray
     ) -> tuple[float, np.ndarray]:
@@ -422,29 +413,6 @@ class Fit:
 
         slopes = [np.imag(value(u[:-1] + 1j * STEP * one)) / STEP for one in np.eye(len(u) - 1)]
         return float(value(u[:-1])), np.nan_to_num(np.append(slopes, 0.0))
-
-    def _of_curve(self, name: str, power: int, u: np.ndarray) -> tuple[float, np.ndarray]:
-        """A power of the load or the height of the peak, found by numbers, and its slopes. The peak
-        moves with the slope of the curve there; its height, as the curve does (envelope theorem).
-        """
-        values, load = (
-            {**self.known, **dict(zip(self.free, u[:-1], strict=True))},
-            self.law.quantities[0],
-        )
-        N, X = self._highest(values)
-        if not (np.isfinite(N) and N > self.first):
-            value, N = (N if name == "N_opt" else X) ** power, min(N, FAR * self.N.max())
-            if name == "N_opt":
-                return value, np.zeros(len(u))
-        gradient = self.law.gradient(self.free)
-        if name == "X_max":
-            return X**power, np.append(power * X ** (power - 1) * gradient(**values | {load: N}), 0)
-        at = N * np.exp(BESIDE * np.array([-1.0, 0.0, 1.0]))
-        curve = self.law.unchecked(**values | {load: at})
-        slopes = gradient(**values | {load: at}) / curve[:, None]  # of ln X
-        bend = (np.log(curve[0]) + np.log(curve[2]) - 2 * np.log(curve[1])) / BESIDE**2
-        moved = -(slopes[2] - slopes[0]) / (2 * BESIDE) / bend  # ln N
-        return N**power, np.append(power * N**power * moved, 0.0)
 
     def _full(self, level: float) -> tuple[float, float]:
         """The interval of the ceiling of a closed system: as far from the ceiling, as a share of
@@ -602,8 +570,8 @@ class Fit:
         if isinstance(self.law, Measured):  # none of its stations slows down
             longest = max(self.law.system.times(self.values).values())
             return np.inf, 1 / longest if longest > 0 else np.inf
-        if self.law in scaling.LAWS.values():
-            optimum, ceiling = scaling.OPTIMA.get(self.law), scaling.CEILINGS.get(self.law)
+        if self.law.body in scaling.PEAKS:
+            optimum, ceiling = scaling.PEAKS[self.law.body]
             N = max(float(optimum.at(self.values)), 1.0) if optimum else np.inf
             if np.isfinite(N):
                 return N, float(self.at(N))
@@ -700,20 +668,14 @@ class Fit:
 
 def _first(function: Callable[[float], float], low: float, high: float) -> float:
     """Where a function that rises to a maximum first reaches 0; infinite if it does not."""
-    from scipy.optimize import brentq, minimize_scalar
+    from scipy.optimize import brentq
 
-    N, before = np.geomspace(low, high, 40), low
-    values = []
-    for n in N:  # far loads may take long, and need not be asked for
-        values.append(function(n))
-        if values[-1] >= 0:
+    before = low
+    for n in np.geomspace(low, high, 60):  # far loads may take long, and need not be asked for
+        if function(n) >= 0:
             return float(brentq(function, before, n, xtol=1e-12 * n)) if n > low else float(n)
         before = n
-    best = int(np.argmax(values))
-    if not 0 < best < len(N) - 1:
-        return np.inf
-    top = minimize_scalar(lambda n: -function(n), bounds=(N[best - 1], N[best + 1]))
-    return float(brentq(function, N[best - 1], top.x)) if top.fun <= 0 else np.inf
+    return np.inf
 
 
 def quantile(level: float, dof: float) -> float:

@@ -6,6 +6,7 @@ An argument outside the range of its quantity raises ValueError; for a search th
 is `law.unchecked`.
 """
 
+from collections.abc import Callable
 from functools import cache
 
 from nummodel.arguments import continuous
@@ -82,9 +83,14 @@ def usl_ceiling(X1, sigma, kappa):
     return cases((X1 / (sigma - kappa + 2 * (kappa * (1 - sigma)) ** 0.5), kappa < 1 - sigma), X1)
 
 
-#: The load of the peak, and the highest throughput at any N >= 1, of the laws that have them.
-OPTIMA = {usl_throughput: usl_optimum}
-CEILINGS = {amdahl_throughput: amdahl_ceiling, usl_throughput: usl_ceiling}
+#: The load of the peak, and the highest throughput at any N >= 1, where a law of `LAWS` has them;
+#: by the body of the law, so that the same law with other bounds has them as well.
+PEAKS: dict[Callable, tuple[Formula | None, Formula | None]] = {
+    linear_throughput.body: (None, None),
+    amdahl_throughput.body: (None, amdahl_ceiling),
+    gustafson_throughput.body: (None, None),
+    usl_throughput.body: (usl_optimum, usl_ceiling),
+}
 
 
 def optimum(law: Formula) -> Formula | None:
@@ -92,7 +98,7 @@ def optimum(law: Formula) -> Formula | None:
 
     Raises ValueError for another law: `fit` finds its peak by numbers.
     """
-    return OPTIMA.get(_known(law))
+    return _peaks(law)[0]
 
 
 def ceiling(law: Formula) -> Formula | None:
@@ -100,18 +106,19 @@ def ceiling(law: Formula) -> Formula | None:
 
     Raises ValueError as `optimum` does.
     """
-    return CEILINGS.get(_known(law))
+    return _peaks(law)[1]
+
+
+def _peaks(law: Formula) -> tuple[Formula | None, Formula | None]:
+    if getattr(law, "body", None) not in PEAKS:
+        raise ValueError(f"law is {law!r}, expected one of LAWS: {', '.join(LAWS)}")
+    return PEAKS[law.body]
 
 
 @cache
 def speedup(law: Formula) -> Formula:
     """Relative capacity C(N) = X(N)/X(1) of a law of `LAWS`; ValueError as from `optimum`."""
-    expr = (_known(law).expr / law.expr.subs(law.symbols["N"], 1)).simplify()
+    _peaks(law)  # raises ValueError for another law
+    expr = (law.expr / law.expr.subs(law.symbols["N"], 1)).simplify()
     name = law.__name__.replace("throughput", "speedup")
     return law.derived("C", expr, name, "Throughput over throughput at N = 1.")
-
-
-def _known(law: Formula) -> Formula:
-    if law not in LAWS.values():
-        raise ValueError(f"law is {law!r}, expected one of LAWS: {', '.join(LAWS)}")
-    return law
