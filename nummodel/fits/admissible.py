@@ -2,8 +2,8 @@
 
 Each unknown has a range, and a condition says which combinations of them agree with the printed
 figures. `sample` finds members of that set. `reach` finds the lowest and the highest value that a
-quantity has in the set. `left` and `narrowed` say what share of the set, and of the interval of a
-quantity, would remain after a further measurement, on average.
+quantity has in the set. `narrowed` says what share of the interval of a quantity would remain after
+a further measurement, on average.
 
 Two parts of a run add up to eight minutes, known to a tenth, and the second takes four at most:
 
@@ -16,14 +16,9 @@ Two parts of a run add up to eight minutes, known to a tenth, and the second tak
 >>> [round(end, 3) for end in reach(first, members, ranges, agrees)]
 [3.9, 8.1]
 
-Suppose that one of the parts is measured, and the measurement may be wrong by half a minute. Then a
-fifth of the set is left. After such a measurement of the sum all of the set is left, since the sum
-is known better than that. A measurement of the first part leaves an interval for it that is 1.0
-minutes wide, less than a quarter of 4.2:
+Suppose that the first part is measured, and the measurement may be wrong by half a minute. Its
+interval is then 1.0 minutes wide, less than a quarter of 4.2:
 
->>> total = members["first"] + members["second"]
->>> [round(left(values, 0.5), 1) for values in (members["first"], members["second"], total)]
-[0.2, 0.2, 1.0]
 >>> round(narrowed(first, 0.5, first, members, ranges, agrees), 1)
 0.2
 
@@ -99,27 +94,6 @@ def reach(
     return allowed.reach(quantity, allowed.points(members), seed)
 
 
-def left(values, half: float) -> float:
-    """Share of the set that would remain, on average, after measuring to within +-`half` a quantity
-    that has these `values` for the members.
-
-    Each member in turn is taken for the truth; then the members remain whose value is within `half`
-    of its value. It is one of them: of n members never less than 1/n remains.
-
-    >>> left([0.0, 1.0, 2.0, 3.0], half=0.5), left([0.0, 1.0, 2.0, 3.0], half=1.0)
-    (0.25, 0.625)
-
-    Raises ValueError for values that are not finite and a `half` that is negative.
-    """
-    ordered = np.sort(np.asarray(values, dtype=float).ravel())
-    if not ordered.size or not np.isfinite(ordered).all():
-        raise ValueError("values must be finite, and at least one")
-    _check_half(half)
-    first = np.searchsorted(ordered, ordered - half, side="left")
-    last = np.searchsorted(ordered, ordered + half, side="right")
-    return float(np.mean(last - first) / ordered.size)
-
-
 def narrowed(
     measured: Callable[[Columns], Any],
     half: float,
@@ -146,22 +120,20 @@ def narrowed(
     Raises ValueError as `reach` does, for a quantity that all members have in common, and for a
     `width` that is not above 0 or has another number of columns than the quantity.
     """
-    _check_half(half)
+    if not (np.ndim(half) == 0 and half >= 0):
+        raise ValueError(f"half is {half!r}, expected a number of at least 0")
     allowed = _Set(ranges, condition)
     points = allowed.points(members)
     values = allowed.values("measured", measured, points)
     if values.ndim > 1:
         raise ValueError(f"measured gives {values.shape[1]} columns, expected one")
     columns = allowed.values("quantity", quantity, points).shape[1:]
-    if width is not None:
-        given = np.asarray(width, dtype=float)
-        if given.shape != columns or not (np.isfinite(given) & (given > 0)).all():
-            expected = "expected the highest less the lowest value of the quantity, above 0"
-            raise ValueError(f"width is {width!r}, {expected}")
-    else:
+    if width is None:
         width = np.subtract(*allowed.reach(quantity, points, seed)[::-1])
-    if not np.all(np.asarray(width) > 0):
-        raise ValueError("quantity is the same for all members, expected one that varies")
+    width = np.asarray(width, dtype=float)
+    if width.shape != columns or not (np.isfinite(width) & (width > 0)).all():
+        expected = "expected the highest less the lowest value of the quantity, above 0"
+        raise ValueError(f"width is {width}, {expected}")
     widths, levels = [], (np.arange(TRUTHS) + 0.5) / TRUTHS
     for truth in np.quantile(values, levels, method="closest_observation"):
 
@@ -172,11 +144,6 @@ def narrowed(
         widths.append(np.subtract(*_Set(ranges, agrees).reach(quantity, near, seed)[::-1]))
     share = np.mean(widths, axis=0) / width
     return share if np.ndim(share) else float(share)
-
-
-def _check_half(half: float) -> None:
-    if not (np.ndim(half) == 0 and half >= 0):
-        raise ValueError(f"half is {half!r}, expected a number of at least 0")
 
 
 class _Set:
