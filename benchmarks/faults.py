@@ -45,8 +45,6 @@ TESTS = {
     "_chain": ["test_locks", "test_nodes", "test_queueing"],
     "_classes": ["test_networks"],
     "_convolution": ["test_convolution", "test_networks"],
-    "_many": ["test_systems"],
-    "_stations": ["test_systems"],
     "operational": ["test_networks", "test_storage", "../test_formula"],
     "scaling": ["test_scaling", "../test_formula", "../fits/test_fit"],
 }
