@@ -9,9 +9,10 @@ from scipy.optimize import curve_fit
 from scipy.special import stdtrit
 
 from nummodel import _differences
-from nummodel.fits import answer, bootstrap, choose, compare, fit, remarks
+from nummodel.answers.remarks import answer, remarks
+from nummodel.fits import bootstrap, choose, fit, laws
 from nummodel.models import scaling
-from nummodel.nomenclature import label, show
+from nummodel.nomenclature import show
 
 N = np.array([1.0, 2, 3, 4, 8, 16, 32, 48, 64])
 NOISE = 1 + 0.02 * np.random.default_rng(7).standard_normal(len(N))
@@ -125,14 +126,10 @@ def test_a_function_is_what_the_formula_is():
         assert function.estimate == pytest.approx(formula.estimate, rel=1e-7)
         assert function.interval("sigma") == pytest.approx(formula.interval("sigma"), rel=1e-6)
         assert function.peak() == pytest.approx(formula.peak(), rel=1e-6)
-        assert compare.aicc(function) == pytest.approx(compare.aicc(formula), rel=1e-9)
+        assert laws.aicc(function) == pytest.approx(laws.aicc(formula), rel=1e-9)
         assert choose({"a line": fit(scaling.LAWS["linear"], {"N": N, "X": X}), "usl": function})[0]
-        with pytest.raises(ValueError, match=r"X_max of usl.* has no interval"):
-            function.interval("X_max")
-        if model is usl:
-            assert function.interval("N_opt") == pytest.approx(formula.interval("N_opt"), rel=1e-6)
-    with pytest.raises(ValueError, match=r"N_opt of usl_by_math has no interval: .* arithmetic"):
-        function.interval("N_opt")
+        for name in ("N_opt", "X_max"):
+            assert function.interval(name) == pytest.approx(formula.interval(name), rel=1e-5)
 
 
 def test_peak_and_ceiling_are_true_or_refused():
@@ -151,8 +148,8 @@ def test_peak_and_ceiling_are_true_or_refused():
     found = fitted("mva")
     assert found.peak() is None
     assert found.X_max == pytest.approx(1 / max(found.estimate.values()), rel=1e-9)
-    with pytest.raises(ValueError, match="X_max of mva has no interval"):
-        found.interval("X_max")
+    low, high = found.interval("X_max")
+    assert low < found.X_max < high
     for X in (0.5 * found.X.max(), 0.9 * found.X.max()):
         load = found.load_for(X)[0]
         assert found.at(load * (1 + 1e-9)) >= X > found.at(load - 1)
@@ -166,14 +163,12 @@ def test_a_load_below_one_may_be_the_peak():
     assert found.peak() == pytest.approx((0.2, 1 / math.e), rel=1e-7)
 
 
-def test_bounds_units_and_labels_are_those_of_the_call():
+def test_bounds_are_those_of_the_call():
     X = hill(N, 100.0, 10.0, 1.5)
-    told = {"units": {"half": "mg", "dose": "mg"}, "labels": {"dose": "amount"}}
-    found = fit(hill, {"dose": N, "X": X}, bounds={"h": (0, 1.2)}, **told)
+    found = fit(hill, {"dose": N, "X": X}, bounds={"h": (0, 1.2)})
     assert found.at_bound == {"h": 1.2} and remarks(found)[0] == "h is on its upper bound 1.2"
-    assert label("dose", found.law.meaning("dose")) == r"amount $\mathrm{dose}$ [mg]"
     assert found._repr_html_().count("<img") == 1
-    assert fit(hill, {"dose": N, "X": X}, bounds={"h": (0, 1.2)}, **told).law is found.law
+    assert fit(hill, {"dose": N, "X": X}, bounds={"h": (0, 1.2)}).law is found.law
     superlinear = 10 * N / (1 - 0.005 * (N - 1))
     data, law = {"N": N, "X": superlinear}, scaling.amdahl_throughput
     assert fit(law, data).at_bound == {"sigma": 0.0}
@@ -273,7 +268,7 @@ def mistaken(s, top):
         (never, {}, "no allowed values of top give finite X"),
         (michaelis_menten, {"bounds": {"top": 3}}, "bounds of top are 3, expected"),
         (michaelis_menten, {"bounds": {"top": (2, 1)}}, r"bounds of top are \(2, 1\), expected"),
-        (michaelis_menten, {"labels": {"bottom": "x"}}, "bottom is no quantity of the model"),
+        (michaelis_menten, {"bounds": {"bottom": ANY}}, "bottom is no quantity of the model"),
         (lambda t, top: top * t, {}, "s, X may be the result|no column t"),
     ],
 )
@@ -296,14 +291,9 @@ def test_differences_are_the_derivatives_also_at_a_bound(at):
         return np.exp(x * y) + y**3
 
     x, y = np.array([at]), np.array([[2.0], [3.0]])
-    jet = _differences.jet(body, ("x", "y"), [(0, 0), (1, 0), (1, 1)], [(0, 1), (0, np.inf)])
+    jet = _differences.jet(body, ("x", "y"), [(0, 1), (0, np.inf)])
     e = np.exp(x * y)
-    value, *slopes, xx, yx, yy = jet(x=x, y=y)
+    value, *slopes = jet(x=x, y=y)
     assert value == pytest.approx(e + y**3, rel=1e-15)
     for found, exact in zip(slopes, [y * e, x * e + 3 * y**2], strict=True):
         assert found == pytest.approx(exact, rel=1e-8 if at else 1e-7)
-    if at:  # a difference of differences at zero has few digits
-        for found, exact in zip(
-            (xx, yx, yy), [y**2 * e, (1 + x * y) * e, x**2 * e + 6 * y], strict=True
-        ):
-            assert found == pytest.approx(exact, rel=2e-3)
