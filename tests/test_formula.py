@@ -19,12 +19,7 @@ FORMULAS = {
     for name, value in vars(room).items()
     if isinstance(value, Formula)
 }
-FORMULAS |= {
-    f"{derive.__name__}({name})": derive(law)
-    for name, law in scaling.LAWS.items()
-    for derive in (scaling.speedup, scaling.optimum, scaling.ceiling)
-    if derive(law) is not None
-}
+FORMULAS |= {f"speedup({name})": scaling.speedup(law) for name, law in scaling.LAWS.items()}
 
 
 def somewhere(law, seed):
@@ -54,9 +49,6 @@ def somewhere(law, seed):
 def test_values_and_slopes_against_50_digits(name, seed):
     law = FORMULAS[name]
     at = somewhere(law, seed)
-    if law.expr.is_infinite or not at:
-        assert law(**at) == float("inf")
-        return
     with mpmath.workdps(50):
         exact = {n: mpmath.mpf(v) for n, v in at.items()}
 
@@ -77,8 +69,6 @@ def test_values_and_slopes_against_50_digits(name, seed):
 @pytest.mark.parametrize("name", FORMULAS)
 def test_arrays_of_any_broadcastable_shape(name):
     law = FORMULAS[name]
-    if not law.quantities:
-        return
     at = somewhere(law, 0)
     first = law.quantities[0]
     column = at | {first: at[first] * np.ones((3, 1))}
@@ -151,12 +141,20 @@ def by_truth(N, X1, sigma):
     return X1 * N * (1 - sigma) if sigma else X1 * N
 
 
-@pytest.mark.parametrize("body", [by_root, by_question, by_truth])
-def test_bodies_that_are_not_arithmetic_go_through_algebra(body):
+def by_size(N, X1):
+    """A complex step would find no slope."""
+    return X1 * abs(N) / 2
+
+
+@pytest.mark.parametrize(
+    ("body", "slope"), [(by_root, 0.75), (by_question, 1.5), (by_truth, 1.5), (by_size, 1.5)]
+)
+def test_bodies_that_are_not_arithmetic_go_through_algebra(body, slope):
     law = formula("X")(body)
     assert not law._plain
-    assert law(**{"N": 4.0, "X1": 3.0, "sigma": 0.5} if "sigma" in law.quantities else
-               {"N": 4.0, "X1": 3.0}) == 6.0  # fmt: skip
+    at = {n: {"N": 4.0, "X1": 3.0, "sigma": 0.5}[n] for n in law.quantities}
+    assert law(**at) == 6.0
+    assert law.gradient(["N"])(**at).tolist() == pytest.approx([slope])
 
 
 def test_a_constant_slope_has_the_shape_of_the_load():
