@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from nummodel.fits import forecast, largest_load
-from nummodel.fits._followed import AVERAGE, WORST, _width
-from nummodel.fits._forecast import outlook
+from nummodel.fits._forecast import AVERAGE, WORST, outlook, width
 from nummodel.models import networks
 from nummodel.records import data
 
@@ -58,7 +57,6 @@ def test_throughput_rises_as_that_of_the_system_and_never_faster_than_in_proport
         ({"Z": 1.0}, {}),
         ({"c_lock": 1}, {}),
         ({"c_db": 4}, {}),
-        ({"c_cpu": 4}, {"U_disk": N / 1000}),
         ({"c_disk": 1}, {"U_cpu": N / 1000, "U_disk": N / 1000}),
         ({"c_cpu": 4}, {"R": np.where(N < 20, np.nan, made()["R"])}),
     ],
@@ -67,11 +65,13 @@ def test_nothing_is_followed_unless_all_stations_are_known(known, columns):
     assert not follows(made() | columns, **known)
 
 
+@pytest.mark.slow
 def test_what_is_known_is_followed_with_each_selection_of_columns():
     solved = networks.solve(STATIONS, N.astype(int), 1.0)
     measured = made()
     X, R, U = {"N": N, "X": measured["X"]}, {"R": measured["R"]}, {"U_cpu": solved.rho[0]}
-    for columns in (X, X | R, X | U, X | R | U):
+    device = {"U_disk": solved.rho[1]}  # which has one server
+    for columns in (X, X | R, X | U, X | R | U, X | R | device):
         assert follows(columns, c_cpu=4)
 
 
@@ -111,9 +111,9 @@ def test_a_ceiling_that_is_not_in_sight_is_not_followed():
 def test_the_width_of_the_curve_is_that_of_its_interval():
     """Where errors are small, slopes give what a profile gives."""
     measured, at = made(1e-3), np.array([600.0])
-    face = outlook({"N": N, "X": measured["X"]}, {"c_cpu": 4}).followed
-    curve = face.curve(at)
-    assert _width(face, at) == pytest.approx(np.log(curve.high / curve.low), rel=0.1)
+    found = outlook({"N": N, "X": measured["X"]}, {"c_cpu": 4}).followed
+    curve = found.curve(at)
+    assert width(found, at) == pytest.approx(np.log(curve.high / curve.low), rel=0.1)
 
 
 def test_where_a_fall_is_seen_no_system_is_followed():

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from nummodel.errors import InputError
 from nummodel.fits import CHECKED, FELL, chance, forecast, largest_load, smallest_load
-from nummodel.fits._trend import SPREAD, trend
+from nummodel.fits._forecast import SPREAD, trend
 from nummodel.records import data
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
@@ -272,6 +272,7 @@ def test_how_many_curves_fell_to_less_than_half_is_counted():
     assert f"of the {len(flat)} curves that had been flat before, {len(both)} fell so" in FELL
 
 
+@pytest.mark.slow
 def test_the_constants_are_what_the_curves_say():
     """The quantile regression of `benchmarks/forecast.py`, run again."""
     found = contest.calibrate(
