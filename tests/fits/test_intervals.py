@@ -4,15 +4,17 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from quick import one_in
 from reference import CASES, points
 from scipy.special import lambertw
 from scipy.stats import f as F
 from scipy.stats import t
 
-from nummodel.fits import _intervals, _targets, answer, bootstrap, compare, fit, remarks
-from nummodel.fits._bootstrap import resamples
-from nummodel.fits._leastsquares import Batch, solve
-from nummodel.formula import formula
+from nummodel.answers.remarks import answer, remarks
+from nummodel.fits import bootstrap, fit, laws
+from nummodel.fits._fit import resamples
+from nummodel.fits._squares import errors, solve
+from nummodel.formula import Formula, formula
 from nummodel.models.scaling import LAWS
 from nummodel.nomenclature import show
 from nummodel.records import data
@@ -92,26 +94,44 @@ def test_where_the_spline_of_r_is_off():
         assert spline != pytest.approx(true, rel=0.002), quantity
 
 
+def least_squares_with(result, name, end):
+    """The least sum of squares at which an estimate, N_opt, X_max or the height of the curve at a
+    load has this value: of the law without X1 or kappa, which follow.
+    """
+    law = result.law
+    if name in result.free:
+        return fit(law, {"N": N7, "X": result.X}, result.weights, **{name: end}).rss
+
+    def without(N, X1=None, **shape):
+        if name == "N_opt":
+            return law.body(N, X1=X1, kappa=(1 - shape["sigma"]) / end**2, **shape)
+        if name == "X_max":
+            s, k = shape["sigma"], shape["kappa"]
+            return law.body(N, X1=end * (s - k + 2 * (k * (1 - s)) ** 0.5), **shape)
+        return end * law.body(N, X1=1.0, **shape) / law.body(name, X1=1.0, **shape)
+
+    left = [n for n in law.quantities if n != ("kappa" if name == "N_opt" else "X1")]
+    held = Formula.made("X", without, left, "held", "The same law.")
+    return fit(held, {"N": N7, "X": result.X}, result.weights).rss
+
+
 @pytest.mark.parametrize("weights", ["absolute", "relative", "log"])
 @pytest.mark.parametrize("law", ["amdahl", "gustafson", "usl"])
 def test_ends_meet_the_threshold(law, weights):
-    result = fit(LAWS[law], simulated(3), weights)
-    names = [*result.free, "N_opt", "X_max"] if law == "usl" else result.free
-    targets = [_targets.of(result, name) for name in names]
-    targets.append(_targets.height(result, np.array([1.0, 5, 64, 500])))
-    threshold = F.ppf(0.95, 1, result.dof)
+    result, loads = fit(LAWS[law], simulated(3), weights), [1.0, 5, 64, 500]
+    names = [*result.free, *(["N_opt", "X_max"] if law == "usl" else [])]
+    ends = {name: result.interval(name) for name in names}
+    ends |= dict(zip(loads, result.curve(loads)[["low", "high"]].to_numpy(), strict=True))
+    threshold = F.ppf(0.95, 1, result.dof) * result.variance
     met = 0
-    for target in targets:
-        for end in _intervals.interval(result, target, 0.95):
-            rows = np.flatnonzero(np.isfinite(end) & (end > 0))
-            if not len(rows):
-                assert (end == 0).all()  # its bound
-                continue
-            held = _intervals.cost(result, target, end[rows], rows)
-            on_bound = np.isin(end[rows], [1.0])
-            assert held[~on_bound] == pytest.approx(threshold, rel=1e-6), target.name
-            met += (~on_bound).sum()
-    assert met >= 2 * len(targets)
+    for name, both in ends.items():
+        for end in both:
+            if end == 0 or np.isinf(end) or (name in ("sigma", "N_opt") and end == 1):
+                continue  # its bound
+            cost = least_squares_with(result, name, end) - result.rss
+            assert cost == pytest.approx(threshold, rel=1e-6), name
+            met += 1
+    assert met >= 2 * len(ends) - 2
 
 
 def test_intervals_are_those_of_a_search_without_any_of_this():
@@ -231,8 +251,8 @@ def test_the_unit_of_X_does_not_matter_where_a_peak_is_infinite(unit):
     assert other.interval("X_max") == pytest.approx(scaled, rel=1e-6)
 
 
-@pytest.mark.parametrize("X", [np.full(7, 50.0), 100 * N7**-0.5, 100 * N7, 60 * N7**1.1])
-@pytest.mark.parametrize("noise", [0.0, 0.05])
+@pytest.mark.parametrize("X", one_in(2, [np.full(7, 50.0), 100 * N7**-0.5, 100 * N7, 60 * N7**1.1]))
+@pytest.mark.parametrize("noise", one_in(2, [0.05, 0.0]))
 def test_no_peak_is_an_answer(X, noise):
     """Constant, falling, linear and superlinear points: intervals exist and keep to their range."""
     X = X * np.exp(noise * np.random.default_rng(3).standard_normal(7))
@@ -286,7 +306,7 @@ def within_the_threshold(result, loads):
     return {name: (np.min(values), np.max(values)) for name, values in asked.items()}
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", one_in(6, range(24)))
 def test_intervals_hold_whatever_costs_less_than_the_threshold(seed):
     """Random truths, loads, weights and noise up to 20 %; without N = 1; loads up to 64 million."""
     random = np.random.default_rng(seed)
@@ -330,8 +350,9 @@ def test_what_is_known_is_held():
     assert one.interval("X_max") == pytest.approx(
         [LAWS["usl"](N, 100.0, 0.05, 0.95 / N**2) for N in ends], rel=1e-9
     )
-    with pytest.raises(ValueError, match="needs a free scale"):
-        fit(LAWS["usl"], measured, X1=100.0).interval("X_max")
+    scaled = fit(LAWS["usl"], measured, X1=100.0)
+    low, high = scaled.interval("X_max")
+    assert low < scaled.X_max < high
 
 
 def test_what_a_law_lacks_is_refused():
@@ -405,6 +426,7 @@ def test_one_point_can_be_asked_for():
     assert len(result.predict([])) == 0
 
 
+@pytest.mark.slow
 @settings(max_examples=settings().max_examples * 15 // 100)
 @given(st.integers(0, 10**6), st.sampled_from(["absolute", "relative", "log"]))
 def test_intervals_are_nested_and_predictions_wider(seed, weights):
@@ -453,7 +475,7 @@ def test_bootstrap_refits_are_the_single_fits(kind, weights):
     base = fit(LAWS["usl"], simulated(11, noise=0.03), weights)
     X, _ = resamples(base, kind, 60, seed=4)
     found = bootstrap(base, kind, 60, seed=4)
-    for x, row in zip(X, found.to_numpy(), strict=True):
+    for x, row in zip(X.T, found.to_numpy(), strict=True):
         alone = fit(LAWS["usl"], {"N": N7, "X": x}, weights)
         assert row.tolist() == pytest.approx(list(alone.estimate.values()), rel=1e-8, abs=1e-14)
 
@@ -511,13 +533,14 @@ def test_leave_one_out_is_what_it_says():
     assert result.loo_rmse == pytest.approx(np.sqrt(np.mean(np.square(errors))), rel=1e-7)
 
 
+@pytest.mark.slow
 def test_nested_laws_have_the_mixture_distribution():
     """Under Amdahl's law the p value of kappa = 0 is 0.5 half of the time, else uniform."""
     random, p = np.random.default_rng(3), []
     for _ in range(300):
         X = LAWS["amdahl"](N=N7, X1=100.0, sigma=0.1) * np.exp(0.03 * random.standard_normal(7))
         small, large = (fit(LAWS[n], {"N": N7, "X": X}, "log") for n in ("amdahl", "usl"))
-        p.append(compare.nested(small, large))
+        p.append(laws.nested(small, large))
     p = np.array(p)
     at_half = np.mean(p > 0.499)
     assert abs(at_half - 0.5) < 4 * np.sqrt(0.25 / 300)
@@ -527,25 +550,25 @@ def test_nested_laws_have_the_mixture_distribution():
 def test_comparison_in_words():
     measured = simulated(1, noise=0.01, kappa=0.003)
     fits = {name: fit(law, measured, "log") for name, law in LAWS.items()}
-    chosen, why = compare.choose(fits)
+    chosen, why = laws.choose(fits)
     assert chosen == "usl" and "amdahl is rejected: usl fits significantly better" in why
     assert "leave-one-out agrees" in why
-    table = compare.table(fits)
+    table = laws.table(fits)
     assert table["behind"].min() == 0 and list(table.index) == list(LAWS)
     near = fit(LAWS["amdahl"], simulated(1, noise=0.1, kappa=0.0), "log")
     close = {"a": near, "b": near}
-    assert "no clear winner" in compare.choose(close)[1]
+    assert "no clear winner" in laws.choose(close)[1]
 
 
 def test_few_points_that_fall_are_not_left_to_a_law_that_cannot():
     """AICc alone charges so much for the third estimate that it prefers a law that never falls."""
     for name in ("nls_usl_unbounded_specsdm91", "nls_usl_unbounded_raytracer6"):
         fits = {law: of_case(name, law) for law in LAWS}
-        scores = {law: compare.aicc(f) for law, f in fits.items()}
-        assert compare.choose(fits)[0] == "usl"
+        scores = {law: laws.aicc(f) for law, f in fits.items()}
+        assert laws.choose(fits)[0] == "usl"
         assert min(scores, key=scores.__getitem__) != "usl"
     falling = {law: fit(LAWS[law], {"N": N7, "X": 100 * N7**-0.5}) for law in LAWS}
-    assert compare.choose(falling)[0] == "usl"
+    assert laws.choose(falling)[0] == "usl"
 
 
 def test_estimates_that_trade_off_are_named():
@@ -556,40 +579,20 @@ def test_estimates_that_trade_off_are_named():
 
 
 @pytest.mark.parametrize(
-    "last, X, ceilings, reach",
+    "last, X",
     [
-        (
-            [16.0, 32],
-            [99.6, 197.7, 381.3, 697.5, 1248.3, 1968.5],
-            [2400.0, 3500, 4500],
-            (0.05, 0.02),
-        ),
-        (
-            [12.0, 16],
-            [93.7, 155.5, 225.7, 280.5, 247.7, 270.8],
-            [245.0, 280, 310, 350],
-            (0.5, 0.15),
-        ),
+        ([16.0, 32], [99.6, 197.7, 381.3, 697.5, 1248.3, 1968.5]),
+        ([12.0, 16], [93.7, 155.5, 225.7, 280.5, 247.7, 270.8]),
     ],
 )
-def test_the_search_for_what_a_ceiling_costs_is_not_trapped(last, X, ceilings, reach):
+def test_the_search_for_a_ceiling_is_not_trapped(last, X):
     """Not where kappa may be zero, at which the ceiling has an infinite slope, and not in the
-    second-best of two minima: the costs are held against the cheapest point of a grid.
+    second-best of two minima.
     """
-    N, X = np.array([1.0, 2, 4, 8, *last]), np.array(X)
-    result = fit(LAWS["usl"], {"N": N, "X": X})
-    ends = [np.linspace(0, end, 801) for end in reach]
-    sigma, root = ends[0][:, None, None], ends[1][:, None]
-    shape = LAWS["usl"](N, 1.0, sigma, root**2)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        top = 1 / (sigma - root**2 + 2 * root * np.sqrt(1 - sigma))[..., 0]
-        for X_max in ceilings:
-            squares = np.sum((X - (X_max / top)[..., None] * shape) ** 2, axis=-1)
-            cheapest = (np.nanmin(squares) - result.rss) / result.variance
-            at = _intervals.cost(
-                result, _targets.of(result, "X_max"), np.array([X_max]), np.array([0])
-            )
-            assert at[0] <= cheapest and at[0] == pytest.approx(cheapest, rel=0.1, abs=0.05)
+    result = fit(LAWS["usl"], {"N": np.array([1.0, 2, 4, 8, *last]), "X": np.array(X)})
+    ours, (low, high) = result.interval("X_max"), within_the_threshold(result, [])["X_max"]
+    assert ours[0] <= low * (1 + 1e-9) and high * (1 - 1e-9) <= ours[1]
+    assert ours == pytest.approx((low, high), rel=0.02)
 
 
 @formula("X")
@@ -619,7 +622,7 @@ def peak_fading(N, sigma):
     return (1 - sigma) / (N * (1 + sigma * (N - 1)))
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", one_in(3, range(3)))
 @pytest.mark.parametrize(
     "law, kappa_of", [(in_threes, peak_in_threes), (fading, peak_fading)], ids=["threes", "fading"]
 )
@@ -647,8 +650,6 @@ def test_a_law_of_ones_own_has_its_true_peak(law, kappa_of, seed):
     assert result.interval("N_opt") == pytest.approx((inside.min(), inside.max()), abs=0.02)
     load, low, _ = result.load_for(0.9 * X_max)
     assert low < load < N_opt and result.at(load) == pytest.approx(0.9 * X_max)
-    with pytest.raises(ValueError, match="algebra finds"):
-        result.interval("X_max")
 
 
 @formula("X")
@@ -663,7 +664,7 @@ def to_a_power(N, X1, sigma):
     return X1 * N ** (1 - sigma)
 
 
-def test_what_algebra_does_not_find_has_no_interval(monkeypatch):
+def test_algebra_is_not_asked_for_a_peak(monkeypatch):
     """The peak by numbers is where the slope is zero, solved for kappa by hand."""
     monkeypatch.setattr("sympy.solve", lambda *_: pytest.fail("algebra was asked"))
     kappa = 0.95 / (np.sqrt(19) * 11)  # of a peak at 20
@@ -672,11 +673,9 @@ def test_what_algebra_does_not_find_has_no_interval(monkeypatch):
     N, X_max = result.peak()
     by_hand = (1 - result.estimate["sigma"]) / (np.sqrt(N - 1) * (0.5 * N + 1))
     assert result.estimate["kappa"] == pytest.approx(by_hand)
-    with pytest.raises(ValueError, match="algebra finds no single peak of in_powers"):
-        result.interval("X_max")
-    assert answer(result).endswith(f"where its curve reaches {show(X_max)}.")
+    assert f"where its curve reaches {show(X_max)}" in answer(result)
     rising = fit(to_a_power, {"N": N7, "X": 100 * N7**0.7 * noise}, "log")
-    with pytest.raises(ValueError, match="algebra finds no ceiling of to_a_power"):
+    with pytest.raises(ValueError, match="to_a_power has no X_max"):
         rising.interval("X_max")
     assert answer(rising).endswith("has no ceiling, though every real system has one.")
 
@@ -709,6 +708,7 @@ def in_pairs_and_threes(N, X1, sigma, kappa, cold):
     return X1 * N / (1 + sigma * (N - 1) + N * (N - 1) * (kappa + cold * (N - 2)))
 
 
+@pytest.mark.slow
 def test_a_peak_that_a_quantity_on_its_bound_might_make():
     """The peak of the USL, where its fit is that of the larger law as well; one degree of freedom
     less makes the interval wider.
@@ -799,10 +799,12 @@ def least_held(count):
     return 0.95 - 3 * np.sqrt(0.95 * 0.05 / count)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kappa", [0.0, 5e-4])
 def test_predictions_hold_their_level_far_beyond_the_last_load(kappa):
     """Also where kappa is 0, which puts half of the estimates on that bound: 400 truths are drawn,
-    and each new measurement is held against its interval. `benchmarks/predictions.py` has more.
+    and each new measurement is in its interval if one more point costs less than the threshold.
+    `benchmarks/predictions.py` has more.
     """
     random, true, held = np.random.default_rng(8), {"sigma": 0.05, "kappa": kappa}, np.zeros(2)
     loads = N7[-1] * np.array([10, 100])
@@ -810,12 +812,14 @@ def test_predictions_hold_their_level_far_beyond_the_last_load(kappa):
         noise = np.exp(0.05 * random.standard_normal(9))
         X = LAWS["usl"](np.append(N7, loads), 100.0, **true) * noise
         result = fit(LAWS["usl"], {"N": N7, "X": X[:-2]}, "log", start={"X1": 100.0} | true)
-        new = _targets.observation(result, loads, np.ones(2))
-        cost = _intervals.cost(result, new, X[-2:], np.arange(2))
-        held += cost <= F.ppf(0.95, 1, result.dof)
+        limit = result.rss + F.ppf(0.95, 1, result.dof) * result.variance
+        for j, load in enumerate(loads):
+            more = {"N": np.append(N7, load), "X": np.append(X[:-2], X[j - 2])}
+            held[j] += fit(LAWS["usl"], more, "log", start=result.estimate).rss <= limit
     assert (held / 400 > least_held(400)).all()
 
 
+@pytest.mark.slow
 def test_predictions_hold_their_level_where_all_estimates_are_near_their_bounds():
     """An earlier `Fit.predict` added the error of a new measurement in squares to the interval of
     the curve. It fails here: 83 % of these new measurements were in their intervals, since the
@@ -845,15 +849,13 @@ def test_many_predictions_are_those_of_each_alone():
 
 
 @pytest.mark.parametrize("weights", ["absolute", "relative", "log"])
-def test_repeated_loads_are_folded_without_a_difference(weights):
-    """Loads that differ by rounding only are not folded, and give the same."""
+def test_loads_that_differ_by_rounding_only_give_the_same(weights):
     N = np.repeat(N7, 4)
     X = LAWS["usl"](N, 100.0, 0.05, 0.001) * np.exp(
         0.05 * np.random.default_rng(5).standard_normal(28)
     )
     one = fit(LAWS["usl"], {"N": N, "X": X}, weights)
     other = fit(LAWS["usl"], {"N": N * (1 + 1e-12 * np.arange(28)), "X": X}, weights)
-    assert len(one.folded[0]) == 7 and len(other.folded[0]) == 28
     for name in (*one.free, "N_opt", "X_max"):
         assert one.interval(name) == pytest.approx(other.interval(name), rel=1e-6), name
     ours, theirs = (f.predict([3.0, 500])[["low", "high"]].to_numpy() for f in (one, other))
@@ -869,16 +871,10 @@ def test_relative_weights_hold_what_they_say(n, noise):
     N, count = np.arange(1.0, n + 1), 2000
     X = N * (1 + noise * np.random.default_rng(3).standard_normal((count, n))).clip(0.05)
     base = fit(LAWS["linear"], {"N": N, "X": N}, "relative")
-    known = {"N": N}
-    free = squares_left(base, ("X1",), known, X)
-    held = squares_left(base, (), known | {"X1": np.ones((count, 1))}, X)
+    free = solve(base.problem, np.ones((1, count)), X.T)[1]
+    held = np.sum(errors("relative", X.T, N[:, None]) ** 2, axis=0)
     covered = np.mean(held <= free * (1 + F.ppf(0.95, 1, n - 1) / (n - 1)))
     assert abs(covered - 0.95) < 3.5 * np.sqrt(0.05 * 0.95 / count)
-
-
-def squares_left(base, free, known, X):
-    batch = Batch(base.law, free, known, X, np.ones_like(X), base.weights)
-    return solve(batch, np.ones((len(X), len(free)))).rss
 
 
 @formula("X")
