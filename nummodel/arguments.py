@@ -57,20 +57,24 @@ def within(
             raise ValueError
     except ValueError:
         array = np.array(np.nan)
+    bad = ~((array >= low) & (array <= high))
+    bad |= whole & (array != np.rint(array))
+    shaped = array.ndim in (ndim or (array.ndim,)) and array.size >= (not empty)
+    if shaped and not bad.any():
+        return array
     kinds = " or a ".join(KINDS[n] for n in ndim or (0,)).format("whole " if whole else "")
     expected = f"expected a {kinds} of at least {low:g}"
     if high < COUNTABLE or (array > high).any():
         expected += " and at most " + (f"{high:,.0f}" if whole else f"{high:g}")
-    if not (array.size or empty):
-        raise ValueError(f"{name} is empty, {expected}")
-    bad = ~((array >= low) & (array <= high))
-    if whole:
-        bad |= array != np.rint(array)
-    if bad.any() or (ndim and array.ndim not in ndim):
-        plain = bad.any() and (array.ndim or isinstance(value, np.number))
-        found = f"{array[bad][0]:g}" if plain else repr(value)
-        raise ValueError(f"{name} is {found}, {expected}")
-    return array
+    raise ValueError(f"{name} is {_found(value, array, bad)}, {expected}")
+
+
+def _found(value: Any, array: np.ndarray, bad: np.ndarray) -> str:
+    """The first bad number of an argument, or the argument itself."""
+    if not array.size:
+        return "empty"
+    plain = bad.any() and (array.ndim or isinstance(value, np.number))
+    return f"{array[bad][0]:g}" if plain else repr(value)
 
 
 def valid(values: Mapping[str, Any], whole=WHOLE, empty=False) -> dict[str, Any]:

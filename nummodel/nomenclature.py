@@ -4,6 +4,7 @@ Symbols, axis labels, parameter tables, slider labels and the range that a fit s
 from here; a formula with an argument that is not listed cannot be imported.
 """
 
+from collections.abc import Sequence
 from math import inf
 from typing import Any, NamedTuple
 
@@ -170,6 +171,11 @@ def show(value: Any, unit: str = "") -> str:
     ends = value if isinstance(value, (list, tuple)) else [value]
     if len(ends) > 2 or not all(end is None or isinstance(end, (int, float)) for end in ends):
         return str(value)
+    return _interval(ends, unit)
+
+
+def _interval(ends: Sequence[float | None], unit: str) -> str:
+    """A number, or the ends of an interval, one of which may not exist."""
     sizes = [abs(end) for end in ends if end is not None]
     if not sizes:
         return "no interval"

@@ -4,7 +4,7 @@ Intervals are profile intervals (see `Region`): they respect bounds. A quantity 
 one-sided interval and no standard error.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,6 +13,7 @@ import numpy as np
 
 from nummodel.arguments import numbers
 from nummodel.fits._squares import (
+    Column,
     Problem,
     Region,
     errors,
@@ -296,12 +297,10 @@ class Fit:
         root: Any = False,
         new: int = -1,
         weight: float = 1.0,
-        alone: bool = False,
-        open_: Sequence[int] = (),
+        alone: str = "",
     ) -> tuple[float, float]:
-        """The lowest and the highest value of a `target` that the points allow; `alone` if it is an
-        estimate, whose ends are corners of the region from which a search of others may begin. No
-        end is searched for on sides (-1 or 1) that are open.
+        """The lowest and the highest value of a `target` that the points allow. `alone` is its name
+        if it is an estimate, whose ends are corners from which a search for other ends may begin.
 
         The target takes the estimates (those in `root` by their root) and, last of all, the error
         of a new measurement, of column `new`, if there is one; it gives its value and slopes.
@@ -310,10 +309,36 @@ class Fit:
         measurement decide which of the two is the lower one. So the interval holds both, unless the
         points exclude one; each is then allowed its share of the misses (Bonferroni).
         """
-        X, w = self.problem.X, self.problem.w
+        quantile(level, 1)  # raises ValueError for a level that makes no sense
+        if not self.dof > 0 or np.isnan(weight):
+            return np.nan, np.nan
+        if not alone and not isinstance(self.law, Measured):
+            self.estimates(level)  # whose ends are corners of the region
+        with np.errstate(all="ignore"):
+            here, inner = _folded(self._p, root), [self.free.index(n) for n in self.inner]
+            moved = target(here)[1][inner]
 
-        def fold(p: np.ndarray, error: float = 0.0) -> np.ndarray:
-            return np.append(np.where(root, np.sqrt(abs(p)), p), error)
+            def around(starts: list[np.ndarray], level: float) -> tuple[float, float]:
+                limit = self.quantile(level, moved, new, weight) ** 2 * self.variance
+                return self._furthest(target, starts, limit, root, alone)
+
+            limit = self.quantile(shared(level, 2), moved, new, weight) ** 2 * self.variance
+            low, high = around([here], level)
+            minima = [np.array([*p.values()]) for rss, p in self.others if rss < self.rss + limit]
+            others = [
+                u for u in (_folded(p, root) for p in minima) if _out(target(u)[0], low, high)
+            ]
+            if not others:
+                return low, high
+            return around([here, *others], shared(level, 1 + len(others)))
+
+    def _furthest(
+        self, target: Callable, starts: list[np.ndarray], limit: float, root: Any, alone: str
+    ) -> tuple[float, float]:
+        """As `_ends`, where the sum of squares is at most `limit` above the least one; an end is
+        infinite where that leaves an estimate open.
+        """
+        X, w, rooted = self.problem.X, self.problem.w, bool(np.any(root))
 
         def residuals(u: np.ndarray, limit: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
             p = np.where(root, u[:-1] ** 2, u[:-1])
@@ -325,36 +350,20 @@ class Fit:
             slopes[-1, -1] = 1.0
             return np.append(e, u[-1]), slopes
 
-        def around(minima: list[np.ndarray], level: float) -> tuple[float, float]:
-            t = self.quantile(level, moved, new, weight)
-            low, high = fold(self.problem.ends[0], -np.inf), fold(self.problem.ends[1], np.inf)
-            limit = t * t * self.variance
-            shape = partial(residuals, limit=limit) if np.any(root) else None
-            region = Region(residuals, low, high, self.rss, limit, shape)
-            starts, every = [*minima, *corners], bool(np.any(root))  # a root has an end of its own
-            ends = {s: region.furthest(target, s, starts, every) for s in {-1, 1} - set(open_)}
+        low, high = (_folded(end, root) for end in self.problem.ends)
+        low[-1], high[-1] = -np.inf, np.inf
+        shape = partial(residuals, limit=limit) if rooted else None
+        region, ends = Region(residuals, low, high, self.rss, limit, shape), []
+        corners = [] if alone else [_folded(p, root) for p in self._corners.values()]
+        for sign in (-1, 1):
+            if alone and self._open(alone, sign, limit):
+                ends.append(sign * np.inf)
+                continue
+            value, at = region.furthest(target, sign, [*starts, *corners], every=rooted)
+            ends.append(value)
             if alone:
-                self._corners.extend(p[:-1] for _, p in ends.values())
-            reached = [ends[s][0] if s in ends else s * np.inf for s in (-1, 1)]
-            return reached[0], reached[1]
-
-        quantile(level, 1)  # raises ValueError for a level that makes no sense
-        if not self.dof > 0 or np.isnan(weight):
-            return np.nan, np.nan
-        if not alone and not isinstance(self.law, Measured):
-            self.estimates(level)  # whose ends are corners of the region
-        with np.errstate(all="ignore"):
-            here, inner = fold(self._p), [self.free.index(n) for n in self.inner]
-            corners = [] if alone else [fold(p) for p in self._corners]
-            moved = target(here)[1][inner]
-            apart = self.quantile(shared(level, 2), moved, new, weight)
-            limit = self.rss + apart**2 * self.variance
-            low, high = around([here], level)
-            others = [fold(np.array([*p.values()])) for rss, p in self.others if rss < limit]
-            others = [u for u in others if (v := target(u)[0]) < low or v > high]
-            if not others:
-                return low, high
-            return around([here, *others], shared(level, 1 + len(others)))
+                self._corners[alone, sign] = at[:-1]
+        return ends[0], ends[1]
 
     def interval(self, name: str, level: float = 0.95) -> tuple[float, float]:
         """Profile interval of an estimate, of "N_opt" (the peak's load) or of "X_max" (the highest
@@ -364,43 +373,42 @@ class Fit:
         if name in self.free:
             i = self.free.index(name)
             one = np.eye(len(self.free) + 1)[i]
-            open_ = [sign for sign in (-1, 1) if self._open(i, sign, level)]
-            return self._ends(lambda u: (float(u[i]), one), level, alone=True, open_=open_)
+            return self._ends(lambda u: (float(u[i]), one), level, alone=name)
         if name not in ("N_opt", "X_max"):
             raise ValueError(f"{self.law.__name__} has no {name}")
         if name == "X_max" and isinstance(self.law, Measured):
             return self._full(level)
-        formula = scaling.PEAKS.get(self.law.body, (None, None))[name == "X_max"]
+        return self._of_peak(name, level)
+
+    def _of_peak(self, name: str, level: float) -> tuple[float, float]:
+        """The interval of "N_opt" or "X_max", by a formula of it: of a power that is finite."""
+        load = name == "N_opt"
+        formula = scaling.PEAKS.get(self.law.body, (None, None))[not load]
         if not formula or not set(formula.quantities) & set(self.free):
             told = f"{self.law.__name__} has no {name} with an interval"
             raise ValueError(f"{told}: no formula of it is known, or nothing in it is estimated")
-        power = -2 if name == "N_opt" else -1
-        if name == "N_opt" and self._top[0] <= 1:
-            power = 2  # whatever is below the first load
-        root = np.array([name == "X_max" and n == "kappa" for n in self.free])
-        ends = self._ends(partial(self._of_formula, formula, power, root), level, root)
-        ends = ends if power > 0 else ends[::-1]
+        power = -1
+        if load:  # what is below the first load, or else what may be infinite
+            power = 2 if self._top[0] <= 1 else -2
+        root = np.array([not load and n == "kappa" for n in self.free])
+        ends = np.array(self._ends(partial(self._of_formula, formula, power, root), level, root))
         with np.errstate(divide="ignore"):
-            low, high = (float(np.float64(max(end, 0.0)) ** (1 / power)) for end in ends)
-        far = FAR * (self.N.max() if name == "N_opt" else self.X.max())
-        low, high = (np.inf if end > far else end for end in (low, high))
-        least = 1.0 if name == "N_opt" else 0.0
-        return max(low, least), max(high, least)
+            low, high = np.sort(np.maximum(ends, 0.0) ** (1 / power)).tolist()
+        far, least = (FAR * self.N.max(), 1.0) if load else (FAR * self.X.max(), 0.0)
+        return max(low, least), max(high if high <= far else np.inf, least)
 
-    def _open(self, i: int, sign: int, level: float) -> bool:
+    def _open(self, name: str, sign: int, limit: float) -> bool:
         """Whether the points leave an estimate open on a side without a bound: whether they allow
         what is as good as infinite.
         """
-        name, p = self.free[i], self._p
-        if np.isfinite(self.problem.ends[(sign + 1) // 2, i]) or not self.dof > 0:
+        i, p = self.free.index(name), self._p
+        if np.isfinite(self.problem.ends[(sign + 1) // 2, i]):
             return False
         far = sign * FAR * max(abs(p[i]), 1.0)
         rest = tuple(n for n in self.free if n != name)
         held = self.problem._replace(free=rest, known={**self.known, name: far})
-        with np.errstate(all="ignore"):
-            rss = solve(held, np.delete(p, i)[:, None], tolerance=1e-3, steps=20)[1][0]
-        moved = np.array([float(n == name) for n in self.inner])
-        return bool(rss - self.rss < self.quantile(level, moved) ** 2 * self.variance)
+        rss = solve(held, np.delete(p, i)[:, None], tolerance=1e-3, steps=20)[1][0]
+        return bool(rss - self.rss < limit)
 
     def _of_formula(
         self, formula: Formula, power: int, root: np.ndarray, u: np.ndarray
@@ -449,9 +457,9 @@ class Fit:
         return {}
 
     @cached_property
-    def _corners(self) -> list[np.ndarray]:
-        """Estimates at the ends of the intervals found so far."""
-        return []
+    def _corners(self) -> dict[tuple[str, int], np.ndarray]:
+        """All estimates at each end of an interval that was found last."""
+        return {}
 
     def table(self, level: float = 0.95) -> "pd.DataFrame":
         """The `estimates`, a row each."""
@@ -495,51 +503,59 @@ class Fit:
     ) -> "pd.DataFrame":
         """Intervals at each N: of a new measurement with this weight, or of the curve itself. Of
         more than `MANY` loads, the intervals of as many are searched for, and the ratios of their
-        ends to the curve follow between them, unless weights or columns were given. Raises
-        ValueError unless loads are positive, and each column of the fit has values there.
+        ends to the curve follow between them, unless weights or columns were given.
         """
         import pandas as pd
 
         of, N = self.columns[column], np.atleast_1d(np.asarray(N, dtype=float))
+        self._askable(what, N, of, columns)
+        columns = {n: np.zeros(N.shape) + v for n, v in columns.items()}
+        value = self.at(N, column, **columns)
+        at, new = N, column if weight is not None else -1
+        weights = np.asarray(1.0 if weight is None else weight, dtype=float)
+        if len(np.unique(N)) > MANY and not columns and not weights.ndim:
+            at = _some(np.unique(N))
+        curve, weights = self.at(at, column, **columns), np.broadcast_to(weights, at.shape)
+        if np.isfinite(of.error) and new >= 0:
+            weights = 1 / (of.error + (of.half[0] / curve) ** 2 / 3)
+        ends = np.empty((len(at), 2))
+        for i, (n, each) in enumerate(zip(at, weights, strict=True)):
+            given = {**self.known, of.law.quantities[0]: n} | {q: v[i] for q, v in columns.items()}
+            height = self._height(of, given, each**-0.5 if new >= 0 else 0.0)
+            ends[i] = self._ends(height, level, new=new, weight=each)
+        if at is not N:
+            ratios = (np.interp(np.log(N), np.log(at), end / curve) for end in ends.T)
+            ends = np.array([value * ratio for ratio in ratios]).T
+        return pd.DataFrame({"N": N, "value": value, "low": ends[:, 0], "high": ends[:, 1]})
+
+    def _askable(self, what: str, N: np.ndarray, of: Column, columns: Mapping[str, Any]) -> None:
+        """Raises ValueError unless loads are positive, and each column has values there."""
         load = of.law.quantities[0]
         if not (N > 0).all():
             raise ValueError(f"{what}: {load} must be positive")
         missing = [n for n in of.given if n != load and n not in columns]
         if missing:
             raise ValueError(f"{what}: {', '.join(missing)} is a column, expected its values there")
-        columns = {n: np.zeros(N.shape) + v for n, v in columns.items()}
-        value = self.at(N, column, **columns)
-        at, one = N, np.asarray(1.0 if weight is None else weight, dtype=float)
-        if len(np.unique(N)) > MANY and not columns and not one.ndim:
-            loads, even = np.unique(N), np.linspace(0, 1, MANY // 2)
-            places = np.searchsorted(loads, loads[0] * (loads[-1] / loads[0]) ** even)
-            ranks = np.rint(even * (len(loads) - 1)).astype(int)
-            at = np.unique(loads[np.append(places.clip(0, len(loads) - 1), ranks)])
-        curve, weights = self.at(at, column, **columns), np.broadcast_to(one, at.shape)
-        half = of.half[0] if len(of.half) else 0.0
-        if np.isfinite(of.error) and weight is not None:
-            weights = 1 / (of.error + (half / curve) ** 2 / 3)
+
+    def _height(
+        self, of: Column, given: Mapping[str, Any], beside: float
+    ) -> Callable[[np.ndarray], tuple[float, np.ndarray]]:
+        """The height of a curve, or a measurement whose error is as large as `beside`, as a target
+        of `_ends`.
+        """
         own = tuple(n for n in self.free if n in of.law.quantities)
         jet, places = of.law.jet(own), [self.free.index(n) for n in own]
-        ends = np.empty((len(at), 2))
-        for i, (n, each) in enumerate(zip(at, weights, strict=True)):
-            given = {**self.known, load: n, **{q: v[i] for q, v in columns.items()}}
 
-            def height(u: np.ndarray, given=given, each=each) -> tuple[float, np.ndarray]:
-                more = dict(zip(self.free, u[:-1], strict=True))
-                found = jet(**{q: {**given, **more}[q] for q in of.law.quantities})
-                slopes, beside = np.zeros(len(u)), each**-0.5 if weight is not None else 0.0
-                X, by_curve, by_error = measured(self.weights, float(found[0]), u[-1] * beside)
-                slopes[places] = by_curve * np.array(found[1:], dtype=float)
-                slopes[-1] = by_error * beside
-                return X, slopes
+        def height(u: np.ndarray) -> tuple[float, np.ndarray]:
+            every = {**given, **dict(zip(self.free, u[:-1], strict=True))}
+            curve, *found = jet(**{q: every[q] for q in of.law.quantities})
+            X, by_curve, by_error = measured(self.weights, float(curve), u[-1] * beside)
+            slopes = np.zeros(len(u))
+            slopes[places] = by_curve * np.array(found, dtype=float)
+            slopes[-1] = by_error * beside
+            return X, slopes
 
-            new = column if weight is not None else -1
-            ends[i] = self._ends(height, level, new=new, weight=each)
-        if at is not N:
-            ratios = (np.interp(np.log(N), np.log(at), end / curve) for end in ends.T)
-            ends = np.array([value * ratio for ratio in ratios]).T
-        return pd.DataFrame({"N": N, "value": value, "low": ends[:, 0], "high": ends[:, 1]})
+        return height
 
     def peak(self) -> tuple[float, float] | None:
         """N and X of the highest throughput at any N >= 1; None for a curve that goes on rising, or
@@ -664,6 +680,24 @@ class Fit:
         curves = self.problem.curves(p)[omitted, np.arange(len(omitted))]
         errors[omitted] = self.X[omitted] - curves
         return float(np.sqrt(np.mean(errors**2)))
+
+
+def _folded(p: np.ndarray, root: Any) -> np.ndarray:
+    """Estimates, those in `root` by their root, and no error of a new measurement."""
+    return np.append(np.where(root, np.sqrt(abs(p)), p), 0.0)
+
+
+def _out(value: float, low: float, high: float) -> bool:
+    """Whether a number lies outside an interval; NaN does not."""
+    return value < low or value > high
+
+
+def _some(loads: np.ndarray) -> np.ndarray:
+    """About `MANY` of these loads, evenly by their size and by their rank."""
+    even = np.linspace(0, 1, MANY // 2)
+    places = np.searchsorted(loads, loads[0] * (loads[-1] / loads[0]) ** even)
+    ranks = np.rint(even * (len(loads) - 1)).astype(int)
+    return np.unique(loads[np.append(places.clip(0, len(loads) - 1), ranks)])
 
 
 def _first(function: Callable[[float], float], low: float, high: float) -> float:

@@ -110,25 +110,33 @@ def _column(
 ) -> tuple[Column, dict[str, float]]:
     """The columns of `data` that a law takes, checked, and what is known as a number."""
     load, result = law.quantities[0], law.result
-    for q in (load, result):
-        if q not in data:
-            expected = f"expected {load} and {result}: rename them; the load comes first"
-            raise ValueError(f"fit: no column {q} among {', '.join(data)}, {expected}")
+    if absent := [q for q in (load, result) if q not in data]:
+        expected = f"expected {load} and {result}: rename them; the load comes first"
+        raise ValueError(f"fit: no column {absent[0]} among {', '.join(data)}, {expected}")
     columns = {n: numbers(n, data[n]) for n in (*law.quantities, result) if n in data}
-    for n in known:
-        if n not in law.quantities[1:]:
-            expected = f"expected one of: {', '.join(law.quantities[1:])}"
-            raise ValueError(f"fit: {law.__name__} has no {n!r}, {expected}")
-        if n in columns:
-            raise ValueError(f"fit: {n} is a column and known, expected one of the two")
+    if strange := [n for n in known if n not in law.quantities[1:]]:
+        expected = f"expected one of: {', '.join(law.quantities[1:])}"
+        raise ValueError(f"fit: {law.__name__} has no {strange[0]!r}, {expected}")
+    if twice := [*{*known} & {*columns}]:
+        raise ValueError(f"fit: {twice[0]} is a column and known, expected one of the two")
     if not columns[load].ndim:
         raise ValueError(f"fit: {load} is a number, expected a column of several")
     count = columns[load].size
     given = {n: _as_many(n, v, count, law, alone=False) for n, v in columns.items()}
+    X, N = given.pop(result), given.pop(load)
     several = {n: _as_many(n, numbers(n, v), count, law) for n, v in known.items()}
-    X, N = given.pop(result), given[load]
-    rest = {n: v for n, v in {**given, **several}.items() if n != load}
-    rest = {n: within(n, known.get(n, v), *law.range_of(n), empty=True) for n, v in rest.items()}
+    _measurements(law, N, X, kind)
+    rest = {
+        n: within(n, known.get(n, v), *law.range_of(n), empty=True)
+        for n, v in {**given, **several}.items()
+    }
+    alone = {n: float(rest.pop(n)) for n in several if not rest[n].ndim}
+    return Column(law, {load: N, **rest}, X, np.ones(count), np.zeros(count)), alone
+
+
+def _measurements(law: Formula, N: np.ndarray, X: np.ndarray, kind: str) -> None:
+    """Raises ValueError for loads, results or weights that make no sense."""
+    load, result = law.quantities[0], law.result
     if kind not in (*WEIGHTS, "given"):
         raise ValueError(f"weights {kind!r}, expected one of {', '.join(WEIGHTS)}, or an array")
     sizes = np.abs(np.append(N, X[X != 0]))
@@ -144,9 +152,6 @@ def _column(
     ):
         if not good:
             raise ValueError(f"fit: {what}")
-    given = {load: N, **{n: v for n, v in rest.items() if v.ndim}}
-    numbers_known = {n: float(v) for n, v in rest.items() if not v.ndim}
-    return Column(law, given, X, np.ones(count), np.zeros(count)), numbers_known
 
 
 def _together(
@@ -157,26 +162,7 @@ def _together(
     known: Mapping[str, float],
 ) -> Fit:
     """The fit of several columns, each with errors of its own."""
-    columns: list[Column] = []
-    every: dict[str, float] = {}
-    for n, law in laws.items():
-        if n not in data:
-            continue
-        own = {q: data[q] for q in (*law.quantities, n) if q in data}
-        seen = np.asarray(data[n]) != 0
-        if n.startswith("U_") and np.nanmax(data[n], initial=0.0) > FULLEST:
-            most = f"{n} is up to {np.nanmax(data[n]):g}"
-            raise ValueError(f"{most}, expected a share of all servers, at most 1")
-        if n != "X" and seen.any():
-            own = {q: np.asarray(v)[seen] for q, v in own.items()}
-        mine = {q: v for q, v in known.items() if q in law.quantities[1:]}
-        column, numbers_known = _column(law, own, mine, "log")
-        every |= numbers_known
-        columns.append(column._replace(half=np.full(len(column.X), halves.get(n, 0.0))))
-    if not columns:
-        raise ValueError(f"no column of {', '.join(data)} is one of {', '.join(laws)}")
-    for n in set(known) - set(every):
-        raise ValueError(f"fit: no law has {n!r} as a number, expected one of a law's quantities")
+    columns, every = _measured(laws, data, halves, known)
 
     def weighed(found: np.ndarray) -> tuple[Column, ...]:
         """The columns, weighed by their relative errors."""
@@ -200,6 +186,38 @@ def _together(
         if np.allclose(ratio, ratio[0], rtol=0.02):
             break
     return _finished(problem, np.hstack([best, p]))
+
+
+def _measured(
+    laws: Mapping[str, Formula],
+    data: Mapping[str, Any],
+    halves: Mapping[str, float],
+    known: Mapping[str, float],
+) -> tuple[list[Column], dict[str, float]]:
+    """The columns that are results of laws, checked, and what is known as a number."""
+    columns: list[Column] = []
+    every: dict[str, float] = {}
+    for n, law in laws.items():
+        if n not in data:
+            continue
+        own = {q: data[q] for q in (*law.quantities, n) if q in data}
+        seen = np.asarray(data[n]) != 0
+        if n.startswith("U_") and np.nanmax(data[n], initial=0.0) > FULLEST:
+            most = f"{n} is up to {np.nanmax(data[n]):g}"
+            raise ValueError(f"{most}, expected a share of all servers, at most 1")
+        if n != "X" and seen.any():
+            own = {
+                q: np.asarray(v)[seen] if np.shape(v) == seen.shape else v for q, v in own.items()
+            }
+        mine = {q: v for q, v in known.items() if q in law.quantities[1:]}
+        column, alone = _column(law, own, mine, "log")
+        every |= alone
+        columns.append(column._replace(half=np.full(len(column.X), halves.get(n, 0.0))))
+    if not columns:
+        raise ValueError(f"no column of {', '.join(data)} is one of {', '.join(laws)}")
+    for n in set(known) - set(every):
+        raise ValueError(f"fit: no law has {n!r} as a number, expected one of a law's quantities")
+    return columns, every
 
 
 def _errors_of(fit: Fit) -> np.ndarray:
@@ -267,7 +285,7 @@ def _roughly(problem: Problem, first: np.ndarray) -> np.ndarray:
     if not np.isfinite(rss).any():
         result = problem.columns[0].law.result if len(problem.columns) == 1 else "results"
         raise ValueError(f"no allowed values of {', '.join(problem.free)} give finite {result}")
-    order = np.argsort(rss)
+    order = np.argsort(rss)[: np.isfinite(rss).sum()]
     apart = np.diff(rss[order], prepend=-np.inf) > 1e-6 * rss[order]  # others lead to the same end
     return p[:, order[apart][:MINIMA]]
 

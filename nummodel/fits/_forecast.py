@@ -295,31 +295,49 @@ def outlook(
     wrong = [n for n in known if n != "Z" and not n.startswith("c_")]
     if wrong:
         raise InputError(f"a forecast takes no {wrong[0]}, expected Z, or servers such as c_cpu")
+    N, X, others = _columns(data)
+    Z = _thinking(N, X, others.get("R"), known)
+    own = trend(N, X, others.get("U_cpu"))
+    whole = all(np.isfinite(v).all() for v in others.values())
+    return Outlook(own, Z, follow(N, X, others, known, own, fitted) if whole else None)
+
+
+def _columns(
+    data: Mapping[str, Any],
+) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
+    """Loads, throughputs, and response times and utilisations by name."""
     names = ["N", "X", "R", *(n for n in data if n.startswith("U_"))]
     columns = {n: _column(n, data[n]) for n in names if n in data}
     if not {"N", "X"} <= set(columns) or len({v.shape for v in columns.values()}) > 1:
         raise InputError("a forecast needs columns N and X, and as many values in each column")
-    N, X, R = columns["N"], columns["X"], columns.get("R")
-    shares = {n: np.minimum(v, 1.0) for n, v in columns.items() if n.startswith("U_")}
-    for name in shares:
-        highest = float(np.nanmax(columns[name], initial=0.0))
-        if highest > FULLEST:
-            raise InputError(f"{name} is {show(highest)}, expected a share of 1 at most")
-    Z = None
-    if R is not None and np.isfinite(R).any():
-        if np.nanmedian(X * R / N) > 1 + closed.TOLERANCE:
-            raise InputError("X R is larger than N: expected R in seconds, and N users at most")
-        Z = max(float(np.nanmedian(N / X - R)), 0.0)
+    N, X = columns.pop("N"), columns.pop("X")
+    return N, X, {n: v if n == "R" else _shares(n, v) for n, v in columns.items()}
+
+
+def _shares(name: str, values: np.ndarray) -> np.ndarray:
+    """A utilisation, which errors may have put above 1. Raises InputError for what is no share."""
+    highest = float(np.nanmax(values, initial=0.0))
+    if highest > FULLEST:
+        raise InputError(f"{name} is {show(highest)}, expected a share of 1 at most")
+    return np.minimum(values, 1.0)
+
+
+def _thinking(
+    N: np.ndarray, X: np.ndarray, R: np.ndarray | None, known: Mapping[str, float]
+) -> float | None:
+    """The think time Z [s], as it is known or follows from response times; None without these.
+    Raises InputError for one that contradicts the rest.
+    """
     if "Z" in known:
-        Z = float(_column("Z", known["Z"]))
-        shortest = float(np.min(N / X))
+        Z, shortest = float(_column("Z", known["Z"])), float(np.min(N / X))
         if Z > shortest * (1 + closed.TOLERANCE):
             why = f"N/X is as short as {show(shortest)}, expected a Z that is no longer"
             raise InputError(f"Z is {show(Z)}, but {why}, in the same unit")
-    own = trend(N, X, shares.get("U_cpu"))
-    others = shares if R is None else shares | {"R": R}
-    whole = all(np.isfinite(v).all() for v in others.values())
-    return Outlook(own, Z, follow(N, X, others, known, own, fitted) if whole else None)
+    if R is not None and np.isfinite(R).any():
+        if np.nanmedian(X * R / N) > 1 + closed.TOLERANCE:
+            raise InputError("X R is larger than N: expected R in seconds, and N users at most")
+        return Z if "Z" in known else max(float(np.nanmedian(N / X - R)), 0.0)
+    return Z if "Z" in known else None
 
 
 def _column(name: str, values: Any) -> np.ndarray:

@@ -338,7 +338,7 @@ def starts(problem: Problem) -> np.ndarray:
     """
     thin = tuple(c.some(slice(None, None, max(1, len(c.X) // SOME))) for c in problem.columns)
     problem, (first, *others) = problem._replace(columns=thin), thin
-    law, free, X, w = first.law, problem.free, problem.X, problem.w
+    law, free = first.law, problem.free
     scale = None if others else next((n for n in free if law.is_scale(n)), None)
     shapes = tuple(n for n in free if n != scale)
     points = law.starts(free, {**first.given, **problem.known}, first.X)
@@ -351,22 +351,28 @@ def starts(problem: Problem) -> np.ndarray:
         shape = tuple(map(len, lines.values()))
     count = math.prod(shape) if not listed else len(points[free[0]])
     p = np.array([points.get(n, np.ones(count)) for n in free])
+    rss, sizes = _misfits(problem, p, scale is not None)
+    valley = np.isfinite(rss) & (listed or _valleys(rss.reshape(shape)).ravel())
+    best = np.lexsort((rss, ~valley))[: law.tries]
+    if scale:
+        p[free.index(scale)] = sizes
+    return p[:, best]
+
+
+def _misfits(problem: Problem, p: np.ndarray, scaled: bool) -> tuple[np.ndarray, np.ndarray]:
+    """The sum of squares at each column of estimates, and the scale that makes it least."""
+    X, w, count = problem.X, problem.w, p.shape[1]
     rss, sizes = np.empty(count), np.ones(count)
     part = max(1, 10**6 // X.size)  # so that what is computed at a time stays small
     for i in range(0, count, part):
         some = slice(i, i + part)
         with np.errstate(all="ignore"):
             curve = problem.curves(p[:, some])
-            if scale:
+            if scaled:
                 sizes[some] = factor(problem.kind, X, curve, w)
             e = errors(problem.kind, X, sizes[some] * curve)
             rss[some] = np.sum(w * e * e, axis=0)
-    rss = np.where(np.isfinite(rss), rss, np.inf)
-    valley = np.isfinite(rss) & (listed or _valleys(rss.reshape(shape)).ravel())
-    best = np.lexsort((rss, ~valley))[: law.tries]
-    if scale:
-        p[free.index(scale)] = sizes
-    return p[:, best]
+    return np.where(np.isfinite(rss), rss, np.inf), sizes
 
 
 def _valleys(height: np.ndarray) -> np.ndarray:

@@ -78,8 +78,8 @@ def _with_lock(
     If both are rejected, what was not measured may be no lock but a pool of several places.
     """
     found = _fitted(N, X, others, known)
-    told = "U_cpu" in others and "U_lock" not in others and "c_cpu" in known
-    if not told or "c_lock" in known or found.dof <= 0:
+    told = "U_cpu" in others and "c_cpu" in known
+    if not told or {"U_lock", "c_lock"} & {*others, *known} or found.dof <= 0:
         return found
     computing = _fitted(N, X, others, known, computes="lock")
     if not misses(computing):
@@ -104,12 +104,7 @@ def _fitted(
     """As `fit_closed`, of one system: that whose station `computes` holds a processor as well, or
     that without such a station.
     """
-    names = {n[2:]: None for n in (*others, *known) if n[:2] in ("U_", "c_") and n[2:] != "lock"}
-    names = {"cpu": None, **names} if computes else names
-    servers: dict[str, Any] = {n: known.get(f"c_{n}") for n in names or ["cpu"]}
-    servers["lock"] = known.get("c_lock", 1)
-    if not others and not any(n.startswith("c_") for n in known):
-        servers = {"bottleneck": None}
+    servers = _servers(others, known, computes)
     unknown = [f"c_{n}" for n, c in servers.items() if c is None]
     if len(unknown) > 1:
         told = f"{len(unknown)} unknown numbers of servers ({', '.join(unknown)})"
@@ -125,6 +120,16 @@ def _fitted(
     slack = [SHARE if n.startswith("U_") else 0.0 for n in found.results]
     parts = tuple(c._replace(slack=s) for c, s in zip(found.columns, slack, strict=True))
     return replace(found, problem=found.problem._replace(columns=parts))
+
+
+def _servers(others: Mapping[str, Any], known: Mapping[str, Any], computes: str) -> dict[str, Any]:
+    """The stations of a system, and the numbers of their servers, None for one to be found."""
+    told = [n for n in known if n.startswith("c_")]
+    if not others and not told:
+        return {"bottleneck": None}
+    names = [n[2:] for n in (*others, *told) if n.startswith(("U_", "c_"))]
+    names = [n for n in dict.fromkeys(["cpu"] * bool(computes) + names) if n != "lock"] or ["cpu"]
+    return {n: known.get(f"c_{n}") for n in names} | {"lock": known.get("c_lock", 1)}
 
 
 def _rounding(values: np.ndarray) -> float:
@@ -212,24 +217,39 @@ def choose(fits: Mapping[str, Fit]) -> tuple[str | None, str]:
     if not missed and columns > 1:
         held = " whose lock is held while computing" * bool(system(found).computes)
         return CLOSED, f"a closed system{held} meets {columns} measured columns together"
-    chosen, why = laws.choose(alone) if alone else (None, "the only law fitted")
+    if not alone:
+        why = "the only law fitted"
+        return (None, f"{CLOSED} is rejected: {missed}; {why}") if missed else (CLOSED, why)
+    chosen, why = laws.choose(alone)
     if chosen:
-        lead = laws.aicc(fits[chosen]) - laws.aicc(found)
-        lower = f"a closed system has a lower AICc than {chosen}, by {lead:.1f}"
-        if lead > laws.CLOSE and missed:
-            return None, f"{CLOSED} is rejected: {missed}; {chosen} is rejected: {lower}"
-        if lead > laws.CLOSE:
-            return CLOSED, lower
-        if lead > -laws.FAR and not missed and _unseen_peak(fits[chosen]):
-            other = f"{abs(lead):.1f} {'lower' if lead > 0 else 'higher'} than that of {chosen}"
-            return CLOSED, (
-                f"{chosen} has a peak, but results do not fall from load to load over the last "
-                f"{FALLING}, and the AICc of a closed system, which has a ceiling, is {other}"
-            )
-    if not missed and not chosen and (not alone or np.isfinite(laws.aicc(found))):
-        return CLOSED, why
-    rejected = f"{CLOSED} is rejected: {missed}" if missed else f"{CLOSED} is no better"
-    return chosen, f"{rejected}; {why}" if chosen or missed else why
+        return _beside(found, missed, fits[chosen], chosen, why)
+    if missed:
+        return None, f"{CLOSED} is rejected: {missed}; {why}"
+    return (CLOSED if np.isfinite(laws.aicc(found)) else None), why
+
+
+def _beside(found: Fit, missed: str, other: Fit, chosen: str, why: str) -> tuple[str | None, str]:
+    """As `choose`, of a closed system, which may be rejected, and the law chosen of the others."""
+    lead = laws.aicc(other) - laws.aicc(found)
+    lower = f"a closed system has a lower AICc than {chosen}, by {lead:.1f}"
+    if missed and lead > laws.CLOSE:
+        return None, f"{CLOSED} is rejected: {missed}; {chosen} is rejected: {lower}"
+    if missed:
+        return chosen, f"{CLOSED} is rejected: {missed}; {why}"
+    if lead > laws.CLOSE:
+        return CLOSED, lower
+    if lead > -laws.FAR and _unseen_peak(other):
+        return CLOSED, _level(chosen, lead)
+    return chosen, f"{CLOSED} is no better; {why}"
+
+
+def _level(chosen: str, lead: float) -> str:
+    """Why a closed system is chosen that is about as likely as a law whose peak is not seen."""
+    other = f"{abs(lead):.1f} {'lower' if lead > 0 else 'higher'} than that of {chosen}"
+    return (
+        f"{chosen} has a peak, but results do not fall from load to load over the last {FALLING}, "
+        f"and the AICc of a closed system, which has a ceiling, is {other}"
+    )
 
 
 def _open(fits: Mapping[str, Fit]) -> bool:

@@ -325,33 +325,48 @@ def choose(fits: Mapping[str, Fit]) -> tuple[str | None, str]:
     """
     if not any(len(np.unique(f.N)) > 1 for f in fits.values()):
         return None, "one load says nothing of how throughput grows"
-    missing = {name: misses for name, f in fits.items() if (misses := wrong(f))}
+    every = {name: wrong(f) for name, f in fits.items()}
+    missing = {name: why for name, why in every.items() if why}
     if len(fits) == 1:
         (name,) = fits
-        if name in missing:
-            return None, f"{name} is rejected: {missing[name]}"
-        return name, "the only law fitted"
-    scores = {name: score for name, f in fits.items() if np.isfinite(score := aicc(f))}
+        refused = f"{name} is rejected: {missing.get(name)}"
+        return (None, refused) if missing else (name, "the only law fitted")
+    scores = _scores(fits)
     if len(scores) < 2:
-        needed = ", ".join(f"{name} needs {enough(f)}" for name, f in fits.items())
-        there = max(len(f.N) for f in fits.values())
-        return None, f"too few points to compare two laws: {needed}, and there are {there}"
+        return None, _too_few(fits)
     rejected = _rejected(fits, scores, missing)
-    why = [f"{name} is rejected: {reason}" for name, reason in rejected.items()]
+    against = [f"{name} is rejected: {reason}" for name, reason in rejected.items()]
     few = [f"too few points for {name}" for name in fits if name not in scores]
     if len(rejected) == len(scores):
-        return None, "; ".join([*why, *few])
+        return None, "; ".join([*against, *few])
     chosen, reason = _simplest(fits, scores, rejected)
     if (lowest := min(scores, key=scores.__getitem__)) in rejected:
         reason += (
             f"; AICc alone would choose {lowest}, as it favours few estimates where points are few"
         )
-    loo = {name: error for name in scores if np.isfinite(error := fits[name].loo_rmse)}
-    if chosen in loo:
-        other = min(loo, key=loo.__getitem__)
-        tied = loo[chosen] <= loo[other] * (1 + 1e-6)
-        reason += "; leave-one-out agrees" if tied else f"; leave-one-out prefers {other}"
-    return chosen, "; ".join([*why, reason, *few])
+    return chosen, "; ".join([*against, reason, *_left_out(fits, scores, chosen), *few])
+
+
+def _scores(fits: Mapping[str, Fit]) -> dict[str, float]:
+    """The AICc of the laws that have one."""
+    every = {name: aicc(f) for name, f in fits.items()}
+    return {name: score for name, score in every.items() if np.isfinite(score)}
+
+
+def _too_few(fits: Mapping[str, Fit]) -> str:
+    needed = ", ".join(f"{name} needs {enough(f)}" for name, f in fits.items())
+    there = max(len(f.N) for f in fits.values())
+    return f"too few points to compare two laws: {needed}, and there are {there}"
+
+
+def _left_out(fits: Mapping[str, Fit], scores: Mapping[str, float], chosen: str) -> list[str]:
+    """Whether points that are left out are predicted best by the chosen law."""
+    errors = {name: fits[name].loo_rmse for name in scores}
+    if not np.isfinite(errors[chosen]):
+        return []
+    other = min(errors, key=lambda name: np.nan_to_num(errors[name], nan=np.inf))
+    tied = errors[chosen] <= errors[other] * (1 + 1e-6)
+    return ["leave-one-out agrees" if tied else f"leave-one-out prefers {other}"]
 
 
 def _rejected(

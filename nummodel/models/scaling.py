@@ -7,7 +7,6 @@ is `law.unchecked`.
 """
 
 from collections.abc import Callable
-from functools import cache
 
 from nummodel.arguments import continuous
 from nummodel.formula import Formula, cases, formula
@@ -110,15 +109,15 @@ def ceiling(law: Formula) -> Formula | None:
 
 
 def _peaks(law: Formula) -> tuple[Formula | None, Formula | None]:
+    """What is known of a law of `LAWS`. Raises ValueError for another one."""
     if getattr(law, "body", None) not in PEAKS:
         raise ValueError(f"law is {law!r}, expected one of LAWS: {', '.join(LAWS)}")
     return PEAKS[law.body]
 
 
-@cache
 def speedup(law: Formula) -> Formula:
     """Relative capacity C(N) = X(N)/X(1) of a law of `LAWS`; ValueError as from `optimum`."""
-    _peaks(law)  # raises ValueError for another law
+    _peaks(law)
     expr = (law.expr / law.expr.subs(law.symbols["N"], 1)).simplify()
     name = law.__name__.replace("throughput", "speedup")
     return law.derived("C", expr, name, "Throughput over throughput at N = 1.")

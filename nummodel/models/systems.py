@@ -5,7 +5,7 @@ request that visits every station; `arrivals` those of a system that requests re
 however many wait there. Values are those of `networks`.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache, lru_cache
 from itertools import product
 from typing import Any
@@ -368,13 +368,21 @@ class Measured(Formula):
         points = []
         for values in product(*likely.values()):
             at = given | dict(zip(likely, values, strict=True))
-            each = {f"D_{n}": self.system.places(n, at) / highest for n in self.system.servers}
-            for full, share in product(each, SHARES):
-                demands = {q: D * (1.0 if q == full else share) for q, D in each.items()}
-                demands |= {q: D for q, D in given.items() if q in demands}
-                Z = max(cycle - sum(demands.values()), 0.01 * cycle)
-                points.append([(at | demands | {"Z": Z})[q] for q in free])
+            points += [
+                [system[q] for q in free] for system in self._likely_systems(at, highest, cycle)
+            ]
         return dict(zip(free, np.unique(points, axis=0).T, strict=True))
+
+    def _likely_systems(
+        self, known: Mapping[str, float], highest: float, cycle: float
+    ) -> Iterator[dict[str, float]]:
+        """Systems that are full at the highest throughput, and whose users need a cycle alone."""
+        each = {f"D_{n}": self.system.places(n, known) / highest for n in self.system.servers}
+        for full, share in product(each, SHARES):
+            demands = {q: D * (1.0 if q == full else share) for q, D in each.items()}
+            demands |= {q: D for q, D in known.items() if q in demands}
+            Z = max(cycle - sum(demands.values()), 0.01 * cycle)
+            yield {**known, **demands, "Z": Z}
 
 
 def _likely(name: str, most: float) -> np.ndarray:
