@@ -6,9 +6,11 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from quick import one_in, slow
 
 from nummodel.answers import full, limits, study
 from nummodel.errors import InputError
+from nummodel.fits import closed
 from nummodel.models import networks
 from nummodel.records import data
 from nummodel.reports import report, runs
@@ -79,6 +81,7 @@ def test_a_gain_is_that_of_the_changed_network(system, name, change, after, at):
     assert gain.R == pytest.approx(2 * [at / then - Z], rel=0.02)
 
 
+@pytest.mark.slow
 def test_the_servers_of_an_only_device_are_found_where_one_is_rejected(tmp_path):
     """A disk that serves four requests at a time, and is busy in proportion to them."""
     X = networks.solve([networks.queue(0.01, C), networks.queue(0.02, 4)], N, 0).X
@@ -93,6 +96,7 @@ def test_the_servers_of_an_only_device_are_found_where_one_is_rejected(tmp_path)
     assert gain.gain == pytest.approx(then / X[-1] - 1, abs=0.03)
 
 
+@pytest.mark.slow
 def test_a_rejected_model_may_be_as_far_off_after_a_change(tmp_path):
     """Every third load is 1 % too high, again and again, which no errors of 0.05 % explain."""
     X = networks.solve(stations()[:1], N, Z).X * np.where(np.arange(len(N)) % 3 == 1, 1.01, 1.0)
@@ -142,6 +146,7 @@ def test_three_ways_find_the_same_demand(system):
         assert low <= high and (low + high) / 2 == pytest.approx(D, rel=1e-3)
 
 
+@pytest.mark.slow
 def test_what_is_busy_without_transactions_is_found_by_regression(tmp_path):
     """Half a processor works for somebody else, at every load."""
     X = networks.solve(stations(), N, Z).X
@@ -195,6 +200,7 @@ def test_below_its_limit_a_system_gains_nothing_yet(tmp_path):
     assert said.endswith("What to do next: measure at higher loads, up to N = 640.")
 
 
+@pytest.mark.slow
 def test_an_empty_cell_leaves_out_its_row_and_a_wrong_one_its_column(tmp_path):
     whole = written(tmp_path / "a.csv", error=0.01)
     rows = whole.read_text().splitlines()
@@ -237,6 +243,7 @@ def test_gaps_of_other_columns_leave_all_throughputs_to_the_laws(tmp_path):
     assert any(told.startswith(said) for told in found.remarks)
 
 
+@pytest.mark.slow
 def test_the_answer_of_fit_names_the_column_without_which_no_law_fits(tmp_path):
     """The processors are busy with other work, too, so that no closed system fits them."""
     X = networks.solve(stations(disk=0.01)[:2], N, Z).X
@@ -250,7 +257,7 @@ def test_the_answer_of_fit_names_the_column_without_which_no_law_fits(tmp_path):
     assert "U_disk is not used: it is empty in row 2; --law closed uses it" in first
 
 
-@pytest.mark.parametrize(("factor", "unit"), [(1e3, "ms"), (1e6, "us"), (5, "")])
+@pytest.mark.parametrize(("factor", "unit"), one_in(3, [(1e3, "ms"), (1e6, "us"), (5, "")]))
 def test_a_response_time_in_another_unit_is_told(tmp_path, factor, unit):
     table = pd.read_csv(written(tmp_path / "a.csv", error=0.01))
     table["R"] *= factor
@@ -266,6 +273,7 @@ def test_the_work_of_others_is_told(tmp_path):
     assert found.answer().endswith("stop what else runs on the machine, and measure again.")
 
 
+@pytest.mark.slow
 def test_a_pool_that_was_not_measured_is_told_with_its_places(tmp_path):
     X = networks.solve([networks.queue(0.01, 4), networks.queue(0.08, 8)], N, 0).X
     noise = np.random.default_rng(5).standard_normal((3, len(N)))
@@ -275,6 +283,7 @@ def test_a_pool_that_was_not_measured_is_told_with_its_places(tmp_path):
     assert re.search(r"perhaps a pool that serves about (7\.\d|8|8\.\d) requests at a time", said)
 
 
+@pytest.mark.slow
 def test_a_single_disk_beside_a_pool_keeps_its_server(tmp_path):
     """A disk of several servers beside a lock meets these, too, but much less likely."""
     loads = np.array([1, 2, 4, 8, 16, 32])
@@ -302,14 +311,15 @@ def test_full_processors_count_for_more_than_what_was_not_measured(tmp_path):
     assert first.startswith("The limit of this system is probably the processor capacity, which ")
     assert "and was 99 % in use at users = 500; if the model holds, what was not" in first
     assert how.startswith("That is not sure: the two differ by 1 % only")
-    D, Z = (found.face.values[n] for n in ("D_cpu", "Z"))
+    D, Z = (found.fit.values[n] for n in ("D_cpu", "Z"))
     one, two = (networks.solve([networks.queue(D, c)], 500, Z).X for c in (8, 16))
     more = round(100 * (two / one - 1))
     assert brings.endswith(f", or {more} % if what was not measured is no limit")
 
 
 @pytest.mark.parametrize(
-    "name, c, told", [("cpu", 1, True), ("cpu", 4, True), ("disk", 4, True), ("disk", 1, False)]
+    "name, c, told",
+    [("cpu", 4, True), ("disk", 1, False), slow("cpu", 1, True), slow("disk", 4, True)],
 )
 def test_more_servers_help_only_if_they_do_not_slow_each_other_down(name, c, told, tmp_path):
     """Processors of a machine share its memory; a second disk is taken for one of its own."""
@@ -321,6 +331,7 @@ def test_more_servers_help_only_if_they_do_not_slow_each_other_down(name, c, tol
     assert said.count(", if they do not slow each other down, or half ") == told
 
 
+@pytest.mark.slow
 def test_intervals_of_gains_hold_the_true_gain(tmp_path):
     """In 95 % of cases: of 15, fewer than 12 would be a surprise of one in 1800."""
     before, then = (networks.solve(s, 80, Z).X for s in (stations(), stations(c=2 * C)))
@@ -336,8 +347,8 @@ def test_intervals_of_gains_hold_the_true_gain(tmp_path):
     "changes, why",
     [
         ({"R": np.nan, "U_cpu": np.nan, "U_disk": np.nan}, "do not tell one station from another"),
-        ({"R": 5.0}, "requests are under way"),
-        ({"R": 0.05}, "users think for"),
+        slow({"R": 5.0}, "requests are under way"),
+        slow({"R": 0.05}, "users think for"),
         ({"c_cpu": 16}, "no model of users and resources fits"),
     ],
 )
@@ -353,11 +364,14 @@ def test_where_no_closed_system_fits_no_gain_is_told(tmp_path, changes, why):
 
 @pytest.mark.parametrize(
     "X, U, seen, shares, then",
-    [
-        ([10, 20, 40, 41, 41], 0.3, "stays at about 40.7 from N = 4", "below 60 %", "wait for"),
-        ([10, 20, 40, 20, 4], 0.99, "falls by 90 % from N = 4", "10 times as much", "spin"),
-        ([10, 20, 40, 41, 41], 0.99, "stays at", "does not prove", "check the units"),
-    ],
+    one_in(
+        3,
+        [
+            ([10, 20, 40, 41, 41], 0.3, "stays at about 40.7 from N = 4", "below 60 %", "wait for"),
+            ([10, 20, 40, 20, 4], 0.99, "falls by 90 % from N = 4", "10 times as much", "spin"),
+            ([10, 20, 40, 41, 41], 0.99, "stays at", "does not prove", "check the units"),
+        ],
+    ),
 )
 def test_a_refusal_says_what_the_measurements_show(X, U, seen, shares, then, tmp_path):
     """Without any model: where throughput stays or falls, and which resource is far from full.
@@ -372,7 +386,7 @@ def test_a_refusal_says_what_the_measurements_show(X, U, seen, shares, then, tmp
     assert third.startswith("What a change would bring is not known: ")
 
 
-@pytest.mark.parametrize("off, told", [(0.02, True), (0.1, False)])
+@pytest.mark.parametrize("off, told", one_in(2, [(0.02, True), (0.1, False)]))
 def test_a_model_that_is_rejected_but_nearly_right_makes_a_limit_likely(off, told, tmp_path):
     """Runs that scatter by 0.1 % show that X is `off` by turns, less or more than the model."""
     users, random = np.repeat([5.0, 10, 20, 40, 60, 80], 3), np.random.default_rng(1)
@@ -397,6 +411,7 @@ def test_a_resource_of_medium_use_is_not_excluded(tmp_path):
         assert ("is not the limit" in limits.read(tmp_path / "a.csv").answer()) == excluded
 
 
+@pytest.mark.slow
 def test_one_column_that_is_missed_alone_is_named(tmp_path):
     """Something else kept the processors busy during the first two runs."""
     U = networks.solve(stations(), N, Z).X * D_CPU / C * np.where(N < 5, 6, 1)
@@ -410,7 +425,9 @@ def saturating(X):
     return 1 - np.exp(-X / 20)
 
 
-@pytest.mark.parametrize(("servers", "known"), [({}, ""), ({"c_disk": 1}, ""), ({}, "c_disk=1")])
+@pytest.mark.parametrize(
+    ("servers", "known"), one_in(3, [({}, ""), ({"c_disk": 1}, ""), ({}, "c_disk=1")])
+)
 def test_one_utilisation_that_alone_rejects_the_system_is_left_out(tmp_path, servers, known):
     """The other columns name the limit, and predict what the changed network does."""
     before, after = (networks.solve(stations(c=c)[:2], N, Z).X for c in (C, 2 * C))
@@ -435,7 +452,7 @@ def test_one_utilisation_that_alone_rejects_the_system_is_left_out(tmp_path, ser
     assert f"{said}misses only it, by up to " in then
 
 
-@pytest.mark.parametrize("spoilt", ["two columns", "X", "the limit"])
+@pytest.mark.parametrize("spoilt", [slow("two columns"), slow("X"), "the limit"])
 def test_no_more_than_one_utilisation_is_left_out_and_none_that_may_be_the_limit(spoilt, tmp_path):
     """A full disk is no limit that was not measured, even if others use the disk at low loads."""
     X, slow = (networks.solve(stations(disk=D)[:2], N, Z).X for D in (D_DISK, 0.01))
@@ -516,7 +533,7 @@ def test_a_lock_whose_holder_computes_is_told_from_what_it_does_to_the_processor
     path.write_text("\n".join(lines) + "\n")
     found = limits.read(path)
     assert found.stations == ["lock", "cpu"]
-    assert [1 / time for time in found.face.times().values()] == pytest.approx(
+    assert [1 / time for time in closed.times(found.fit).values()] == pytest.approx(
         [1391, 667], rel=0.03
     )
     assert "perhaps a lock that is held while its holder computes" in found.answer()
@@ -558,6 +575,7 @@ def test_a_plan_starts_from_what_was_measured(system, tmp_path):
     assert drives == pytest.approx([D_DISK, 1e-4], rel=0.05) and each == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("disks", [0, 1, 2])
 def test_notebook_23_plans_with_any_number_of_disks(disks, tmp_path):
     """Twice as many processors bring what they bring to the network that was measured."""
@@ -614,7 +632,7 @@ def test_growth_is_that_of_the_highest_throughput_and_never_below_one():
     assert rising[0] > 1.5 and rising[2] <= 4 and falling[0] == 1
 
 
-@pytest.mark.parametrize("columns", ["N,X", "N,X,R,U_cpu,c_cpu"])
+@pytest.mark.parametrize("columns", one_in(2, ["N,X", "N,X,R,U_cpu,c_cpu"]))
 def test_a_page_about_a_file_speaks_of_that_file(columns, tmp_path):
     rows = ["1,10,0.1,0.25,4", "2,20,0.1,0.5,4", "4,38,0.105,0.95,4", "8,40,0.2,1,4"]
     cells = [",".join(row.split(",")[: columns.count(",") + 1]) for row in rows]
@@ -629,6 +647,7 @@ def test_a_page_about_a_file_speaks_of_that_file(columns, tmp_path):
     assert ("What would a change bring?" in page) == (not refused) == (columns != "N,X")
 
 
+@pytest.mark.slow
 def test_a_point_far_from_the_others_makes_the_answer_less_sure(tmp_path):
     """A run at a medium load that stood still for half of its time."""
     X = networks.solve(stations(), N, Z).X * (1 + 0.005 * np.array([1, -1, -1, 1, 1, -1, 1, -1]))
@@ -682,19 +701,19 @@ def test_a_column_in_another_unit_is_set_aside_alone(tmp_path):
 @pytest.mark.parametrize(
     "names, sizes",
     [
-        (("R_ms", "U_cpu_pct", "U_disk_percent"), (1e3, 100, 100)),
+        slow(("R_ms", "U_cpu_pct", "U_disk_percent"), (1e3, 100, 100)),
         (("avg_latency_us", "cpu%", "disk_util"), (1e6, 100, 1)),
-        (("response time (s)", "CPU usage [%]", "U_disk"), (1, 100, 1)),
+        slow(("response time (s)", "CPU usage [%]", "U_disk"), (1, 100, 1)),
     ],
 )
 def test_units_in_names_change_nothing(tmp_path, names, sizes):
     """The same measurements in other units have the same demands."""
     table = pd.read_csv(written(tmp_path / "a.csv", error=0.01))
-    plain = limits.read(tmp_path / "a.csv").face.values
+    plain = limits.read(tmp_path / "a.csv").fit.values
     for old, new, size in zip(("R", "U_cpu", "U_disk"), names, sizes, strict=True):
         table[new] = table.pop(old) * size
     table.to_csv(tmp_path / "b.csv", index=False)
-    assert limits.read(tmp_path / "b.csv").face.values == pytest.approx(plain, rel=1e-6)
+    assert limits.read(tmp_path / "b.csv").fit.values == pytest.approx(plain, rel=1e-6)
 
 
 def test_columns_that_no_fit_takes_are_named(tmp_path):
@@ -716,13 +735,16 @@ def test_servers_of_a_station_that_no_column_has_are_told(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "spoil", [lambda U: np.round(U, 2), lambda U: U + 0.003 * (1 - U), lambda U: U + 0.01 * (1 - U)]
+    "spoil",
+    one_in(
+        3, [lambda U: np.round(U, 2), lambda U: U + 0.003 * (1 - U), lambda U: U + 0.01 * (1 - U)]
+    ),
 )
-def test_whole_percents_and_the_work_of_others_change_no_answer(tmp_path, spoil):
+@pytest.mark.parametrize("seed", one_in(3, range(3)))
+def test_whole_percents_and_the_work_of_others_change_no_answer(tmp_path, spoil, seed):
     """As vmstat prints utilisations, and with some processors busy for other programs."""
     X = networks.solve(stations(), N, Z).X
     columns = {"U_cpu": spoil(X * D_CPU / C), "U_disk": spoil(X * D_DISK)}
-    for seed in range(3):
-        found = limits.read(written(tmp_path / "a.csv", 0.01, seed, **columns))
-        assert not found.unmet and found.stations[0] == "cpu"
-        assert found.full_at("cpu")[0] == pytest.approx(C / D_CPU, rel=0.02)
+    found = limits.read(written(tmp_path / "a.csv", 0.01, seed, **columns))
+    assert not found.unmet and found.stations[0] == "cpu"
+    assert found.full_at("cpu")[0] == pytest.approx(C / D_CPU, rel=0.02)
