@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from quick import one_in
+from quick import one_in, slow
 from scipy.optimize import least_squares
 
 from nummodel.answers.bottleneck import limit
@@ -39,7 +39,7 @@ def rows(repeats=1, error=0.01, seed=3):
     return {"N": loads} | noisy | {"U_cpu": np.minimum(noisy["U_cpu"], 1.0)}
 
 
-@pytest.mark.parametrize("measured", [("R",), ("R", "U_cpu")])
+@pytest.mark.parametrize("measured", [("R",), slow(("R", "U_cpu"))])
 def test_a_closed_system_is_found_from_what_was_measured_of_it(measured):
     data = rows(repeats=3)
     others = {n: data[n] for n in measured}
@@ -171,6 +171,7 @@ def test_an_outlier_in_any_column_is_found():
     assert f"the point at N = {data['N'][3]:g} is farther from the curve" in sentence
 
 
+@pytest.mark.slow
 def test_intervals_of_many_loads_are_those_of_each():
     data = rows()
     found = fit_closed(data["N"], data["X"], {"R": data["R"]}, c_cpu=4)

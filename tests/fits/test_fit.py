@@ -539,6 +539,7 @@ def test_columns_of_other_names_are_to_be_renamed():
         fit(LAWS["linear"], {"threads": [1, 2], "tps": [3, 6]})
 
 
+@pytest.mark.slow
 def test_thousands_of_predictions_take_little_memory():
     """At loads that all differ, from few points and from many."""
     import tracemalloc

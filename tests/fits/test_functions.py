@@ -5,6 +5,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from quick import one_in
 from scipy.optimize import curve_fit
 from scipy.special import stdtrit
 
@@ -93,7 +94,7 @@ def test_the_ends_of_an_interval_cost_what_the_f_threshold_allows(name):
         assert (rss - found.rss) / found.variance == pytest.approx(t**2, rel=1e-5)
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", one_in(2, ["ricker", "hill", "michaelis_menten", "mva"]))
 def test_bands_and_bootstrap_work_as_for_a_formula(name):
     found = fitted(name)
     curve, new = found.curve([5.0, 20.0]), found.predict([5.0, 20.0])

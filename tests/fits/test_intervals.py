@@ -384,6 +384,7 @@ def test_the_load_for_a_throughput():
     assert np.isnan(exact.load_for(15)[1:]).all()
 
 
+@pytest.mark.slow
 def test_the_load_for_a_throughput_near_the_most_there_is():
     result = of_case("nls_usl_unbounded_specsdm91", "usl")
     (N_opt, X_max), (least, most) = result.peak(), result.interval("X_max")
