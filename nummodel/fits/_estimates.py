@@ -420,7 +420,7 @@ class Fit:
             return formula.body(**{n: every[n] for n in formula.quantities}) ** power
 
         slopes = [np.imag(value(u[:-1] + 1j * STEP * one)) / STEP for one in np.eye(len(u) - 1)]
-        return float(value(u[:-1])), np.nan_to_num(np.append(slopes, 0.0))
+        return np.nan_to_num(float(value(u[:-1]))), np.nan_to_num(np.append(slopes, 0.0))
 
     def _full(self, level: float) -> tuple[float, float]:
         """The interval of the ceiling of a closed system: as far from the ceiling, as a share of
@@ -513,7 +513,7 @@ class Fit:
         value = self.at(N, column, **columns)
         at, new = N, column if weight is not None else -1
         weights = np.asarray(1.0 if weight is None else weight, dtype=float)
-        if len(np.unique(N)) > MANY and not columns and not weights.ndim:
+        if not columns and not weights.ndim:
             at = _some(np.unique(N))
         curve, weights = self.at(at, column, **columns), np.broadcast_to(weights, at.shape)
         if np.isfinite(of.error) and new >= 0:
@@ -524,8 +524,8 @@ class Fit:
             height = self._height(of, given, each**-0.5 if new >= 0 else 0.0)
             ends[i] = self._ends(height, level, new=new, weight=each)
         if at is not N:
-            ratios = (np.interp(np.log(N), np.log(at), end / curve) for end in ends.T)
-            ends = np.array([value * ratio for ratio in ratios]).T
+            between = _between(np.log(at), ends / curve[:, None], np.log(N))
+            ends = value[:, None] * between
         return pd.DataFrame({"N": N, "value": value, "low": ends[:, 0], "high": ends[:, 1]})
 
     def _askable(self, what: str, N: np.ndarray, of: Column, columns: Mapping[str, Any]) -> None:
@@ -583,19 +583,20 @@ class Fit:
         """Load and height of the peak. If no load reaches it, the load is infinite, and the height
         is that of the ceiling, or infinite as well.
         """
+        if columns := [n for n in self.columns[0].given if n != self.law.quantities[0]]:
+            raise ValueError(f"peak: {', '.join(columns)} is a column of its own, expected none")
         if isinstance(self.law, Measured):  # none of its stations slows down
             longest = max(self.law.system.times(self.values).values())
             return np.inf, 1 / longest if longest > 0 else np.inf
         if self.law.body in scaling.PEAKS:
             optimum, ceiling = scaling.PEAKS[self.law.body]
-            N = max(float(optimum.at(self.values)), 1.0) if optimum else np.inf
-            if np.isfinite(N):
-                return N, float(self.at(N))
+            N = float(optimum.at(self.values)) if optimum else np.inf
+            if N < np.inf:
+                return max(N, 1.0), float(self.at(max(N, 1.0)))
+            N = np.inf  # also of a level curve, which has none
             return N, float(ceiling.at(self.values)) if ceiling else self._flat_top()
         if self.law.quantities[0] != "N" and self.law.quantities[0] not in self.law.own:
             raise ValueError(f"{self.law.__name__} has no N, so no peak")
-        if columns := [n for n in self.columns[0].given if n != self.law.quantities[0]]:
-            raise ValueError(f"peak: {', '.join(columns)} is a column of its own, expected none")
         return self._highest(self.values)
 
     def _flat_top(self) -> float:
@@ -694,22 +695,37 @@ def _out(value: float, low: float, high: float) -> bool:
 
 def _some(loads: np.ndarray) -> np.ndarray:
     """About `MANY` of these loads, evenly by their size and by their rank."""
+    if len(loads) <= MANY:
+        return loads
     even = np.linspace(0, 1, MANY // 2)
     places = np.searchsorted(loads, loads[0] * (loads[-1] / loads[0]) ** even)
     ranks = np.rint(even * (len(loads) - 1)).astype(int)
     return np.unique(loads[np.append(places.clip(0, len(loads) - 1), ranks)])
 
 
+def _between(at: np.ndarray, ends: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """Rows of ends at other places: a cubic between those that are known."""
+    from scipy.interpolate import PchipInterpolator
+
+    if len(at) == len(np.unique(x)) or not np.isfinite(ends).all():
+        return np.column_stack([np.interp(x, at, end) for end in ends.T])
+    return PchipInterpolator(at, ends)(x)
+
+
 def _first(function: Callable[[float], float], low: float, high: float) -> float:
     """Where a function that rises to a maximum first reaches 0; infinite if it does not."""
-    from scipy.optimize import brentq
+    from scipy.optimize import brentq, minimize_scalar
 
-    before = low
-    for n in np.geomspace(low, high, 60):  # far loads may take long, and need not be asked for
-        if function(n) >= 0:
-            return float(brentq(function, before, n, xtol=1e-12 * n)) if n > low else float(n)
-        before = n
-    return np.inf
+    N, values = np.geomspace(low, high, 60), []
+    for n in N:  # far loads may take long, and need not be asked for
+        values.append(function(n))
+        if values[-1] >= 0:
+            return float(brentq(function, N[len(values) - 2], n, xtol=1e-12 * n)) if n > low else n
+    best = int(np.argmax(values))
+    if not 0 < best < len(N) - 1:
+        return np.inf
+    top = minimize_scalar(lambda n: -function(n), bounds=(N[best - 1], N[best + 1]))
+    return float(brentq(function, N[best - 1], top.x)) if top.fun <= 0 else np.inf
 
 
 def quantile(level: float, dof: float) -> float:

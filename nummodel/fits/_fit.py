@@ -200,15 +200,15 @@ def _measured(
     for n, law in laws.items():
         if n not in data:
             continue
-        own = {q: data[q] for q in (*law.quantities, n) if q in data}
-        seen = np.asarray(data[n]) != 0
-        if n.startswith("U_") and np.nanmax(data[n], initial=0.0) > FULLEST:
-            most = f"{n} is up to {np.nanmax(data[n]):g}"
+        own = {q: np.asarray(data[q]) for q in (*law.quantities, n) if q in data}
+        seen = own[n] != 0
+        if n.startswith("U_") and np.nanmax(own[n], initial=0.0) > FULLEST:
+            most = f"{n} is up to {np.nanmax(own[n]):g}"
             raise ValueError(f"{most}, expected a share of all servers, at most 1")
         if n != "X" and seen.any():
-            own = {
-                q: np.asarray(v)[seen] if np.shape(v) == seen.shape else v for q, v in own.items()
-            }
+            own = {q: v[seen] if v.shape == seen.shape else v for q, v in own.items()}
+        if not (own[n] > 0).all():
+            raise ValueError(f"{n} must be positive: errors are in percent of it")
         mine = {q: v for q, v in known.items() if q in law.quantities[1:]}
         column, alone = _column(law, own, mine, "log")
         every |= alone
@@ -285,16 +285,26 @@ def _roughly(problem: Problem, first: np.ndarray) -> np.ndarray:
     if not np.isfinite(rss).any():
         result = problem.columns[0].law.result if len(problem.columns) == 1 else "results"
         raise ValueError(f"no allowed values of {', '.join(problem.free)} give finite {result}")
+    return _apart(p, rss, 0.03)[0][:, :MINIMA]
+
+
+def _apart(p: np.ndarray, rss: np.ndarray, share: float) -> tuple[np.ndarray, np.ndarray]:
+    """The different ones of minima, the lowest first: those that differ in an estimate by more than
+    this share.
+    """
     order = np.argsort(rss)[: np.isfinite(rss).sum()]
-    apart = np.diff(rss[order], prepend=-np.inf) > 1e-6 * rss[order]  # others lead to the same end
-    return p[:, order[apart][:MINIMA]]
+    kept: list[int] = []
+    for i in order:
+        size = share * (abs(p[:, [i]]) + abs(p[:, kept])) / 2 + 1e-300
+        if not (abs(p[:, [i]] - p[:, kept]) <= size).all(axis=0).any():
+            kept.append(i)
+    return p[:, kept], rss[kept]
 
 
 def _finished(problem: Problem, p: np.ndarray) -> Fit:
     """The fit at the lowest minimum that is near one of `p`. Raises as `fit` does."""
-    p, rss = solve(problem, p, steps=0)
-    first = np.argsort(rss)[:2]  # of which either may be the lowest
-    p[:, first], rss[first] = solve(problem, p[:, first])
+    p, rss = _apart(*solve(problem, p, tolerance=1e-5), 1e-3)
+    p[:, :2], rss[:2] = solve(problem, p[:, :2])  # of which either may be the lowest
     p, rss = p[:, np.argsort(rss)], np.sort(rss)
     p[:, 0], rss[0] = _on_bounds(problem, p[:, 0], rss[0])
     named = [dict(zip(problem.free, one.tolist(), strict=True)) for one in p.T]

@@ -108,16 +108,7 @@ def solve(stations: Sequence[Station], N, Z=0.0) -> Solution:
     counts = _counts(N)
     n = counts.ravel()
     capacities = [np.ones(1) if s.capacity is None else s.capacity for s in stations]
-    longest = D / np.array([c.min() for c in capacities])
-    crowded = queues & (longest > NEGLIGIBLE * max(Z, longest.max()))
-    X, Q = np.zeros(n.size), np.zeros((len(stations), n.size))
-    present = n > 0
-    if present.any():
-        occupied = [(D[k], capacities[k]) for k in np.flatnonzero(crowded)]
-        away = Z + D[~queues].sum()
-        X[present], Q[np.ix_(crowded, present)] = _convolution.solve(occupied, away, n[present])
-    alone = D / np.array([c[0] for c in capacities])
-    Q[~crowded] = np.multiply.outer(alone[~crowded], X)
+    X, Q = exact(D, capacities, queues, Z, n)
     rho = np.multiply.outer(queues * D / np.array([c.max() for c in capacities]), X)
     _check(n, Q, X * Z, rho)
     R_k = Q / X
@@ -127,6 +118,23 @@ def solve(stations: Sequence[Station], N, Z=0.0) -> Solution:
 
     X, R = (v if v.ndim else v.item() for v in map(shaped, (X, R_k.sum(0))))
     return Solution(X, R, shaped(R_k), shaped(Q), shaped(rho))
+
+
+def exact(
+    D: np.ndarray, capacities: Sequence[np.ndarray], queues: np.ndarray, Z: float, n: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """X at each population, and Q with stations first, of a network whose arguments make sense."""
+    longest = D / np.array([c.min() for c in capacities])
+    crowded = queues & (longest > NEGLIGIBLE * max(Z, longest.max()))
+    X, Q = np.zeros(n.size), np.zeros((len(D), n.size))
+    present = n > 0
+    if present.any():
+        occupied = [(D[k], capacities[k]) for k in np.flatnonzero(crowded).tolist()]
+        away = Z + D[~queues].sum()
+        X[present], Q[np.ix_(crowded, present)] = _convolution.solve(occupied, away, n[present])
+    alone = D / np.array([c[0] for c in capacities])
+    Q[~crowded] = np.multiply.outer(alone[~crowded], X)
+    return X, Q
 
 
 @np.errstate(all="ignore")

@@ -15,15 +15,13 @@ import numpy as np
 from nummodel.arguments import LARGEST, aligned, count, within
 from nummodel.formula import Formula
 from nummodel.models import networks
-from nummodel.models.networks import Station
 from nummodel.models.queueing import mmc_waiting
 from nummodel.nomenclature import Quantity
 
 #: Shares of its capacity to which a station may be in use at the highest throughput measured.
 SHARES = (0.03, 0.3, 0.6, 0.85, 0.97)
-#: The step of a difference, as a share of the value; and the least step, as a share of all times of
-#: the system together.
-STEP, LEAST = 1e-4, 1e-6
+#: The step of a difference, as a share of the value, or of all times of the system together.
+STEP, LEAST = 1e-6, 1e-8
 #: Numbers of servers, and the like, from which a search begins: combinations, and servers at most.
 STARTS, SERVERS = 100, 1024
 #: Speeds that differ by a smaller share are the same: floats do not tell them apart.
@@ -163,19 +161,25 @@ class System:
         """The work of each station, per server [s]: the reciprocal of the most it can do."""
         return {n: self.work(n, values) / self.most(n, values) for n in self.servers}
 
-    def network(self, values: Mapping[str, float], most: int) -> dict[str, Station]:
-        """For up to `most` users. Processors and a lock whose holder needs one are one station."""
+    def capacities(self, values: Mapping[str, float], most: int) -> dict[str, tuple]:
+        """Of each station its demand, and its speeds with 1, 2, .. of up to `most` users, of which
+        the last one holds for all larger numbers. Processors and a lock whose holder needs one are
+        one station.
+        """
         n, stations = np.arange(1.0, most + 1), {}
         for name, servers in self.servers.items():
             D, c = values[f"D_{name}"], float(values.get(f"c_{name}", servers or 1.0))
-            speed = np.minimum(n, c)
+            busiest = 2 * c if name == self.threads else c
+            some = n[: int(np.ceil(min(busiest, most)))]
+            speed = np.minimum(some, c)
             if name == self.threads:
-                speed = speed + values[f"h_{name}"] * np.clip(n - c, 0, c)
-            stations[name] = networks.load_dependent(D, speed)
+                speed = speed + values[f"h_{name}"] * np.clip(some - c, 0, c)
+            stations[name] = D, speed
         if self.computes:
             c = float(values.get(f"c_{self.first}", self.servers[self.first] or 1.0))
-            X = _with_holder(values[f"D_{self.first}"], stations.pop(self.computes).D, c, n)
-            stations[self.first] = networks.load_dependent(1 / X[0], X / X[0])
+            X = _with_holder(values[f"D_{self.first}"], stations.pop(self.computes)[0], c, n)
+            same = np.flatnonzero(X != X[-1])
+            stations[self.first] = 1 / X[0], (X / X[0])[: same[-1] + 2 if len(same) else 1]
         return stations
 
     def solved(
@@ -194,17 +198,20 @@ class System:
         known = dict(zip(self.names, values, strict=True))
         joined = (self.computes, self.first) if self.computes else ()
         exact = ["Z", *(f"D_{name}" for name in self.servers if name not in joined)]
+        stations, N = self.capacities(known, max(n)), np.array(n)
+        D, speeds = np.array([d for d, _ in stations.values()]), [c for _, c in stations.values()]
         try:
-            stations, N = self.network(known, max(n)), np.array(n)
-            solution = networks.solve([*stations.values()], np.append(N, N - 1), known["Z"])
+            with np.errstate(all="ignore"):
+                queues = np.ones(len(D), dtype=bool)
+                every, Q = networks.exact(D, speeds, queues, known["Z"], np.append(N, N - 1))
         except (ValueError, ArithmeticError):  # what a search may try, and none solves
             return np.full(len(n), np.nan), {q: np.full(len(n), np.nan) for q in exact}
-        present = {f"D_{name}": Q for name, Q in zip(stations, solution.Q, strict=True)}
-        present["Z"] = known["Z"] * solution.X
-        X, slopes = solution.X[: N.size], {}
+        present = {f"D_{name}": q for name, q in zip(stations, Q, strict=True)}
+        present["Z"] = known["Z"] * every
+        X, slopes = every[: N.size], {}
         for q in exact:
-            Q = present[q] / known[q] if known[q] > 0 else solution.X
-            slopes[q] = X * (Q[N.size :] - Q[: N.size])
+            each = present[q] / known[q] if known[q] > 0 else every
+            slopes[q] = X * (each[N.size :] - each[: N.size])
         return X, slopes
 
     def share_in_use(self, name: str, values: Mapping[str, float], n) -> np.ndarray:
@@ -214,14 +221,14 @@ class System:
         D/speed up to k, and G, the normalising constant of the other stations, that of 1/X.
         """
         places, Z = self.places(name, values), values["Z"]
-        stations = self.network(values, max(n))
+        stations = self.capacities(values, max(n))
         k = np.arange(max(n) + 1)
-        station, others = stations[name], [s for o, s in stations.items() if o != name]
-        if not others and Z == 0:
+        D, capacity = stations.pop(name)
+        if not stations and Z == 0:
             return np.minimum(n, places) / places
-        capacity = np.asarray(station.capacity)
+        others = [networks.load_dependent(d, c) for d, c in stations.values()]
         speed = capacity[np.minimum(k[1:], len(capacity)) - 1]
-        f = np.append(0.0, np.cumsum(np.log(station.D / speed)))
+        f = np.append(0.0, np.cumsum(np.log(D / speed)))
         X = networks.solve(others or [networks.delay(0.0)], k[1:], Z).X
         G = -np.append(0.0, np.cumsum(np.log(X)))
         shares = []
@@ -286,9 +293,8 @@ class Measured(Formula):
             return served / self.system.places(station, values)
         times = sum(v for name, v in values.items() if name[0] in "DZ")
         step = max(STEP * values[q], LEAST * (times if q[0] in "DZ" else 1.0))
-        lower = values[q] - step if values[q] > step else values[q]
-        ends = [self._value({**values, q: lower + far}, n) for far in (0.0, 2 * step)]
-        return (ends[1] - ends[0]) / (2 * step)
+        moved = self._value({**values, q: values[q] + step}, n)
+        return (moved - self._value(values, n)) / step
 
     def _table(self, values: Mapping[str, float], n: tuple[int, ...], names) -> np.ndarray:
         """The result, and its slopes by `names`, as `_value`, a row each. A number of servers
