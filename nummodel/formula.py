@@ -197,8 +197,9 @@ class Formula:
         """Function of all quantities, by keyword, giving [law, d(law)/d(name), ...] as computed:
         a slope that does not depend on an array is a scalar.
         """
+        ranges = [self.range_of(n) for n in names]
         if not self.algebraic:
-            return _differences.jet(self._called, names, [self.range_of(n) for n in names])
+            return _differences.jet(self._called, names, ranges)
         if not self._plain:
             import sympy as sp
 
@@ -211,8 +212,11 @@ class Formula:
             with np.errstate(all="ignore"):
                 if not self._plain:
                     return compiled(*(arrays[n] for n in self.quantities))
-                moved = [self.body(**arrays | {n: arrays[n] + 1j * STEP}) for n in names]
-                value = self.body(**arrays)
+                try:
+                    moved = [self.body(**arrays | {n: arrays[n] + 1j * STEP}) for n in names]
+                    value = self.body(**arrays)
+                except (ArithmeticError, ValueError):  # at some of the points
+                    return _differences.jet(self._called, names, ranges)(**values)
             return [value, *(np.imag(v) / STEP for v in moved)]
 
         return computed

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 #: Loads at most for which intervals are searched for; between them the ends follow.
-MANY = 25
+MANY = 40
 #: An end this many times beyond the estimate, or the measurements, is as good as infinite.
 FAR = 1e9
 #: How many times the last load a function is searched for its peak that may take time for each N.
@@ -513,7 +513,7 @@ class Fit:
         value = self.at(N, column, **columns)
         at, new = N, column if weight is not None else -1
         weights = np.asarray(1.0 if weight is None else weight, dtype=float)
-        if not columns and not weights.ndim:
+        if len(N) and not columns and not weights.ndim:
             at = _some(np.unique(N))
         curve, weights = self.at(at, column, **columns), np.broadcast_to(weights, at.shape)
         if np.isfinite(of.error) and new >= 0:
@@ -705,11 +705,11 @@ def _some(loads: np.ndarray) -> np.ndarray:
 
 def _between(at: np.ndarray, ends: np.ndarray, x: np.ndarray) -> np.ndarray:
     """Rows of ends at other places: a cubic between those that are known."""
-    from scipy.interpolate import PchipInterpolator
+    from scipy.interpolate import CubicSpline
 
     if len(at) == len(np.unique(x)) or not np.isfinite(ends).all():
         return np.column_stack([np.interp(x, at, end) for end in ends.T])
-    return PchipInterpolator(at, ends)(x)
+    return CubicSpline(at, ends)(x)
 
 
 def _first(function: Callable[[float], float], low: float, high: float) -> float:

@@ -11,7 +11,7 @@ from nummodel.errors import InputError
 from nummodel.fits._estimates import Fit
 from nummodel.fits._squares import Column, Problem, percent, rounding, solve, starts
 from nummodel.formula import Formula
-from nummodel.functions import Bounds, law_of
+from nummodel.functions import Bounds, Function, law_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -285,7 +285,9 @@ def _roughly(problem: Problem, first: np.ndarray) -> np.ndarray:
     if not np.isfinite(rss).any():
         result = problem.columns[0].law.result if len(problem.columns) == 1 else "results"
         raise ValueError(f"no allowed values of {', '.join(problem.free)} give finite {result}")
-    return _apart(p, rss, 0.03)[0][:, :MINIMA]
+    law = problem.columns[0].law
+    most = 1 if isinstance(law, Function) and law.slow else MINIMA
+    return _apart(p, rss, 0.03)[0][:, :most]
 
 
 def _apart(p: np.ndarray, rss: np.ndarray, share: float) -> tuple[np.ndarray, np.ndarray]:
