@@ -85,11 +85,8 @@ def test_estimates_are_those_of_scipy(name):
 
 @pytest.mark.parametrize("name", CASES)
 def test_the_ends_of_an_interval_cost_what_the_f_threshold_allows(name):
-    """At both ends, SciPy fits the other quantities. Two queues may exchange their names, so there
-    are two minima, and each is allowed half of the misses.
-    """
-    minima = 2 if name == "mva" else 1
-    found, t = fitted(name), stdtrit(len(N) - len(CASES[name][1]), 1 - 0.025 / minima)
+    """At both ends, SciPy fits the other quantities."""
+    found, t = fitted(name), stdtrit(len(N) - len(CASES[name][1]), 0.975)
     quantity, *others = found.estimate
     for end in found.interval(quantity):
         start = [found.estimate[n] for n in others]
