@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csc_matrix, diags, vstack
 from scipy.sparse.linalg import spsolve
 
-from nummodel.fits import fit, joint
+from nummodel.fits import fit
 from nummodel.models import locks, partition
 
 #: Errors published, by u: for rho = 0.01 and x = 1, rho = 0.1 and x = 1, rho = 0.1 and x = 4.
@@ -211,7 +211,7 @@ def test_fits_get_their_quantities_back():
     assert alone.estimate == pytest.approx({"S": 1.3e-6, "nu": 400.0}, rel=1e-6)
     truth = {"D0": 1.3e-3, "g": 2.0, "S": 1.3e-6}
     known = {"c": 6.05, "v": 9.94}
-    laws = (partition.throughput, partition.spin_at_cap)
-    parts = [joint.Part(law, {"N": N, law.result: law(N=N, **truth, **known)}) for law in laws]
+    laws = {law.result: law for law in (partition.throughput, partition.spin_at_cap)}
+    data = {"N": N} | {n: law(N=N, **truth, **known) for n, law in laws.items()}
     start = {"D0": 1e-3, "g": 1.0, "S": 1e-7}
-    assert joint.fit(parts, start, **known).estimate == pytest.approx(truth, rel=1e-6)
+    assert fit(laws, data, start=start, **known).estimate == pytest.approx(truth, rel=1e-6)

@@ -87,7 +87,7 @@ def in_roots(N, X1, sigma, kappa):
 
 
 @pytest.mark.parametrize("derive", [speedup, optimum, ceiling])
-@pytest.mark.parametrize("wrong", ["usl", None, [1], {}, 1.0, in_roots], ids=repr)
+@pytest.mark.parametrize("wrong", ["usl", None, [1], {}, 1.0, in_roots], ids=range(6))
 def test_only_laws_have_a_speedup_a_peak_and_a_ceiling(derive, wrong):
     with pytest.raises(ValueError, match=r"^law is .*, expected one of LAWS: linear, amdahl, "):
         derive(wrong)
