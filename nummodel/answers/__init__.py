@@ -3,5 +3,6 @@
 from nummodel._faces import face
 
 __getattr__, __dir__ = face(
-    __name__, "agreement ahead change full limits options responses study tables which_lock"
+    __name__,
+    "agreement ahead bottleneck change full limits options remarks responses study tables which_lock",
 )

@@ -21,7 +21,7 @@ the bottleneck, is kept apart: a scalar product for each population replaces its
 the other series are short, since their stations are not full.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import reduce
 from math import exp, expm1, inf, isqrt, log, log2, sqrt
 from typing import NamedTuple
@@ -36,6 +36,8 @@ LEAST, NOTHING = 1e-250, 1e-290
 GROWTH = 40.0
 #: Most products of a solution: some seconds. A step of a filter takes as long as FILTER products.
 PRODUCTS, FILTER = 1e10, 25
+#: Nobody waits at a station whose demand is smaller than this times the largest.
+NEGLIGIBLE = 1e-200
 #: Terms that are convolved at a time, so that they stay in cache.
 BLOCK = 4096
 
@@ -79,6 +81,23 @@ class Series(NamedTuple):
         m, tail = len(self.head), self.tail(without, size)
         y = m * tail + filtered([0.0, self.ratio], self.ratio, tail)
         return _with_product(y, without, np.arange(m) * self.head)
+
+
+def exact(
+    D: np.ndarray, capacities: Sequence[np.ndarray], queues: np.ndarray, Z: float, n: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """X at each population, and Q with stations first, of a network whose arguments make sense."""
+    longest = D / np.array([c.min() for c in capacities])
+    crowded = queues & (longest > NEGLIGIBLE * max(Z, longest.max()))
+    X, Q = np.zeros(n.size), np.zeros((len(D), n.size))
+    present = n > 0
+    if present.any():
+        occupied = [(D[k], capacities[k]) for k in np.flatnonzero(crowded).tolist()]
+        away = Z + D[~queues].sum()
+        X[present], Q[np.ix_(crowded, present)] = solve(occupied, away, n[present])
+    alone = D / np.array([c[0] for c in capacities])
+    Q[~crowded] = np.multiply.outer(alone[~crowded], X)
+    return X, Q
 
 
 def solve(stations: list[tuple[float, np.ndarray]], Z: float, N: np.ndarray):

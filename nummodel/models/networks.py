@@ -22,8 +22,6 @@ from nummodel.models import _classes, _convolution
 LARGEST = 300_000_000
 #: Most customers, and most servers of a station.
 MANY = 10_000_000
-#: Nobody waits at a station whose demand is smaller than this times the largest.
-NEGLIGIBLE = 1e-200
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +106,7 @@ def solve(stations: Sequence[Station], N, Z=0.0) -> Solution:
     counts = _counts(N)
     n = counts.ravel()
     capacities = [np.ones(1) if s.capacity is None else s.capacity for s in stations]
-    X, Q = exact(D, capacities, queues, Z, n)
+    X, Q = _convolution.exact(D, capacities, queues, Z, n)
     rho = np.multiply.outer(queues * D / np.array([c.max() for c in capacities]), X)
     _check(n, Q, X * Z, rho)
     R_k = Q / X
@@ -118,23 +116,6 @@ def solve(stations: Sequence[Station], N, Z=0.0) -> Solution:
 
     X, R = (v if v.ndim else v.item() for v in map(shaped, (X, R_k.sum(0))))
     return Solution(X, R, shaped(R_k), shaped(Q), shaped(rho))
-
-
-def exact(
-    D: np.ndarray, capacities: Sequence[np.ndarray], queues: np.ndarray, Z: float, n: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """X at each population, and Q with stations first, of a network whose arguments make sense."""
-    longest = D / np.array([c.min() for c in capacities])
-    crowded = queues & (longest > NEGLIGIBLE * max(Z, longest.max()))
-    X, Q = np.zeros(n.size), np.zeros((len(D), n.size))
-    present = n > 0
-    if present.any():
-        occupied = [(D[k], capacities[k]) for k in np.flatnonzero(crowded).tolist()]
-        away = Z + D[~queues].sum()
-        X[present], Q[np.ix_(crowded, present)] = _convolution.solve(occupied, away, n[present])
-    alone = D / np.array([c[0] for c in capacities])
-    Q[~crowded] = np.multiply.outer(alone[~crowded], X)
-    return X, Q
 
 
 @np.errstate(all="ignore")

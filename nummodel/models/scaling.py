@@ -70,13 +70,13 @@ def usl_optimum(sigma, kappa):
     return ((1 - sigma) / kappa) ** 0.5
 
 
-@formula("X_max")
+@formula("X_max", continuous)
 def amdahl_ceiling(X1, sigma):
     """Throughput that Amdahl's law approaches as N grows without end."""
     return X1 / sigma
 
 
-@formula("X_max")
+@formula("X_max", continuous)
 def usl_ceiling(X1, sigma, kappa):
     """Throughput at the peak of the USL, or at N = 1 if that is higher."""
     return cases((X1 / (sigma - kappa + 2 * (kappa * (1 - sigma)) ** 0.5), kappa < 1 - sigma), X1)

@@ -14,7 +14,7 @@ import numpy as np
 
 from nummodel.arguments import LARGEST, aligned, count, within
 from nummodel.formula import Formula
-from nummodel.models import networks
+from nummodel.models import _convolution, networks
 from nummodel.models.queueing import mmc_waiting
 from nummodel.nomenclature import Quantity
 
@@ -203,7 +203,7 @@ class System:
         try:
             with np.errstate(all="ignore"):
                 queues = np.ones(len(D), dtype=bool)
-                every, Q = networks.exact(D, speeds, queues, known["Z"], np.append(N, N - 1))
+                every, Q = _convolution.exact(D, speeds, queues, known["Z"], np.append(N, N - 1))
         except (ValueError, ArithmeticError):  # what a search may try, and none solves
             return np.full(len(n), np.nan), {q: np.full(len(n), np.nan) for q in exact}
         present = {f"D_{name}": q for name, q in zip(stations, Q, strict=True)}

@@ -90,7 +90,7 @@ def test_a_folder_without_runs_is_refused(files, tmp_path):
 def test_a_folder_and_an_output_can_be_fitted():
     points = columns.read(RECORDED)
     assert points.N.tolist() == [1, 2, 4]
-    assert set(points.others) == {"R", "U_cpu", "c_cpu", "U_vda", "c_vda"}
+    assert set(points.others) == {"R", "U_cpu", "c_cpu", "U_vda"}
     recording = RECORDED.parent / "pgbench-15-P.txt"
     assert columns.read(recording).X.tolist() == [632.665895]
 
@@ -114,12 +114,12 @@ def test_a_disk_of_a_folder_reaches_the_fit_as_one_server(tmp_path):
         used = {"sda": X * D_sda, "dm_0": X * D_sda, "sr0": 0.0}
         (tmp_path / f"{N}.iostat.txt").write_text(iostat(X * D_cpu / 8, **used))
     points = columns.read(tmp_path)
-    assert {*points.others} == {"R", "U_cpu", "c_cpu", "U_sda", "c_sda"}
+    assert {*points.others} == {"R", "U_cpu", "c_cpu", "U_sda"}
     assert points.others["U_sda"] == pytest.approx(points.X * D_sda, abs=1e-4)
     assert any("left out: U_sr0, below 1 % at" in s for s in points.warnings)
     assert any("left out: U_dm-0, which pass" in s for s in points.warnings)
     found = limits.read(tmp_path)
-    assert found.stations[0] == "sda"
+    assert found.stations[0] == "sda" and found.servers("sda") == 1
     assert found.full_at("sda")[0] == pytest.approx(1 / D_sda, rel=0.01)
     fitted = study.fit_table(tmp_path)
     assert fitted.chosen == "closed" and fitted.limit["what"] == "sda"
