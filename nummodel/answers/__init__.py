@@ -2,7 +2,5 @@
 
 from nummodel._faces import face
 
-__getattr__, __dir__ = face(
-    __name__,
-    "agreement ahead bottleneck change full limits options remarks responses study tables which_lock",
-)
+ROOMS = "agreement ahead bottleneck change full limits options remarks responses study tables"
+__getattr__, __dir__ = face(__name__, f"{ROOMS} which_lock")

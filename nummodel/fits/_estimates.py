@@ -360,9 +360,10 @@ class Fit:
                 ends.append(sign * np.inf)
                 continue
             value, at = region.furthest(target, sign, [*starts, *corners], every=rooted)
-            ends.append(value)
             if alone:
                 self._corners[alone, sign] = at[:-1]
+                value = value if abs(value) < self._far(alone) else sign * np.inf
+            ends.append(value)
         return ends[0], ends[1]
 
     def interval(self, name: str, level: float = 0.95) -> tuple[float, float]:
@@ -397,6 +398,10 @@ class Fit:
         far, least = (FAR * self.N.max(), 1.0) if load else (FAR * self.X.max(), 0.0)
         return max(low, least), max(high if high <= far else np.inf, least)
 
+    def _far(self, name: str) -> float:
+        """A value of an estimate that is as good as infinite."""
+        return FAR * max(abs(self.estimate[name]), 1.0)
+
     def _open(self, name: str, sign: int, limit: float) -> bool:
         """Whether the points leave an estimate open on a side without a bound: whether they allow
         what is as good as infinite.
@@ -404,10 +409,10 @@ class Fit:
         i, p = self.free.index(name), self._p
         if np.isfinite(self.problem.ends[(sign + 1) // 2, i]):
             return False
-        far = sign * FAR * max(abs(p[i]), 1.0)
+        far = sign * self._far(name)
         rest = tuple(n for n in self.free if n != name)
         held = self.problem._replace(free=rest, known={**self.known, name: far})
-        rss = solve(held, np.delete(p, i)[:, None], tolerance=1e-3, steps=20)[1][0]
+        rss = solve(held, np.delete(p, i)[:, None], tolerance=1e-3, steps=100)[1][0]
         return bool(rss - self.rss < limit)
 
     def _of_formula(

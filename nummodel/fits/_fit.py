@@ -114,21 +114,22 @@ def _column(
         expected = f"expected {load} and {result}: rename them; the load comes first"
         raise ValueError(f"fit: no column {absent[0]} among {', '.join(data)}, {expected}")
     columns = {n: numbers(n, data[n]) for n in (*law.quantities, result) if n in data}
-    if strange := [n for n in known if n not in law.quantities[1:]]:
+    if strange := [*{*known} - {*law.quantities[1:]}]:
         expected = f"expected one of: {', '.join(law.quantities[1:])}"
         raise ValueError(f"fit: {law.__name__} has no {strange[0]!r}, {expected}")
     if twice := [*{*known} & {*columns}]:
         raise ValueError(f"fit: {twice[0]} is a column and known, expected one of the two")
+    count = columns[load].size
     if not columns[load].ndim:
         raise ValueError(f"fit: {load} is a number, expected a column of several")
-    count = columns[load].size
-    given = {n: _as_many(n, v, count, law, alone=False) for n, v in columns.items()}
-    X, N = given.pop(result), given.pop(load)
+    for n, values in columns.items():
+        _as_many(n, values, count, law, alone=False)
+    X, N = columns.pop(result), columns.pop(load)
     several = {n: _as_many(n, numbers(n, v), count, law) for n, v in known.items()}
     _measurements(law, N, X, kind)
     rest = {
         n: within(n, known.get(n, v), *law.range_of(n), empty=True)
-        for n, v in {**given, **several}.items()
+        for n, v in {**columns, **several}.items()
     }
     alone = {n: float(rest.pop(n)) for n in several if not rest[n].ndim}
     return Column(law, {load: N, **rest}, X, np.ones(count), np.zeros(count)), alone
@@ -206,7 +207,7 @@ def _measured(
             most = f"{n} is up to {np.nanmax(own[n]):g}"
             raise ValueError(f"{most}, expected a share of all servers, at most 1")
         if n != "X" and seen.any():
-            own = {q: v[seen] if v.shape == seen.shape else v for q, v in own.items()}
+            own = {q: _where(seen, v) for q, v in own.items()}
         if not (own[n] > 0).all():
             raise ValueError(f"{n} must be positive: errors are in percent of it")
         mine = {q: v for q, v in known.items() if q in law.quantities[1:]}
@@ -215,9 +216,15 @@ def _measured(
         columns.append(column._replace(half=np.full(len(column.X), halves.get(n, 0.0))))
     if not columns:
         raise ValueError(f"no column of {', '.join(data)} is one of {', '.join(laws)}")
-    for n in set(known) - set(every):
-        raise ValueError(f"fit: no law has {n!r} as a number, expected one of a law's quantities")
+    if strange := [*set(known) - set(every)]:
+        expected = "expected one of a law's quantities"
+        raise ValueError(f"fit: no law has {strange[0]!r} as a number, {expected}")
     return columns, every
+
+
+def _where(seen: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """The values that were seen, of as many."""
+    return values[seen] if values.shape == seen.shape else values
 
 
 def _errors_of(fit: Fit) -> np.ndarray:

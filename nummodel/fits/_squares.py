@@ -429,9 +429,12 @@ class Region:
         """
         value = target(p)[0]
         for _ in range(SEARCHES):
-            p, steps = self._climbed(target, sign, p)
-            before, value = value, target(p)[0]
-            if steps < STEPS or sign * (value - before) <= 1e-7 * max(abs(value), abs(before)):
+            further, steps = self._climbed(target, sign, p)
+            reached = target(further)[0]
+            gain = sign * (reached - value)
+            if gain > 0:
+                p, value = further, reached
+            if steps < STEPS or not gain > 1e-7 * abs(value):
                 break
         return value, p
 

@@ -243,7 +243,7 @@ class Measured(Formula):
     """A result of a closed system as a law of N, of the quantities of its stations, and of Z."""
 
     _plain = _symbolic = False
-    tries = 12
+    tries = 24
 
     def __init__(self, system: System, result: str):
         self.system = system
