@@ -27,7 +27,7 @@ STARTS, SERVERS = 100, 1024
 #: Speeds that differ by a smaller share are the same: floats do not tell them apart.
 ALIKE = 1e-12
 #: Systems whose solution is remembered: X, R and each U ask for the same one.
-REMEMBERED = 256
+REMEMBERED = 4096
 
 
 def closed(threads: str = "", computes: str = "", **servers: int | None) -> dict[str, Formula]:
