@@ -721,7 +721,7 @@ def _first(function: Callable[[float], float], low: float, high: float) -> float
     """Where a function that rises to a maximum first reaches 0; infinite if it does not."""
     from scipy.optimize import brentq, minimize_scalar
 
-    N, values = np.geomspace(low, high, 60), []
+    N, values = np.geomspace(low, high, 24), []
     for n in N:  # far loads may take long, and need not be asked for
         values.append(function(n))
         if values[-1] >= 0:

@@ -628,8 +628,8 @@ def peak_fading(N, sigma):
     "law, kappa_of", [(in_threes, peak_in_threes), (fading, peak_fading)], ids=["threes", "fading"]
 )
 def test_a_law_of_ones_own_has_its_true_peak(law, kappa_of, seed):
-    """The peak from a slope of zero, solved for kappa by hand; its interval from a grid of loads
-    and sigma, on which X1 follows in closed form; the rest from the curve.
+    """The peak from a slope of zero, solved for kappa by hand; the rest from the curve. Intervals
+    of peaks are those of laws whose peak is a formula.
     """
     X = law(N7, 100.0, 0.05, kappa_of(12.0, 0.05))
     X = X * np.exp(0.03 * np.random.default_rng(seed).standard_normal(7))
@@ -637,18 +637,8 @@ def test_a_law_of_ones_own_has_its_true_peak(law, kappa_of, seed):
     N_opt, X_max = result.peak()
     assert kappa_of(N_opt, result.estimate["sigma"]) == pytest.approx(result.estimate["kappa"])
     assert X_max == result.X_max == pytest.approx(result.at(np.linspace(1, 64, 10**5)).max())
-    N = np.linspace(6, 24, 1801)[:, None]
-
-    def squares(sigma):
-        log_shape = [np.log(law(n, 1.0, sigma, kappa_of(N, sigma))) for n in N7]
-        errors = np.log(X)[:, None, None] - log_shape
-        return ((errors - errors.mean(axis=0)) ** 2).sum(axis=0)
-
-    coarse = np.linspace(0, 1, 401)
-    best = coarse[squares(coarse).argmin(axis=1), None]
-    left = squares(np.clip(best + np.linspace(-1, 1, 41) / 400, 0, 1)).min(axis=1)
-    inside = N[left <= result.rss * (1 + F.ppf(0.95, 1, result.dof) / result.dof), 0]
-    assert result.interval("N_opt") == pytest.approx((inside.min(), inside.max()), abs=0.02)
+    with pytest.raises(ValueError, match="no formula of it is known"):
+        result.interval("N_opt")
     load, low, _ = result.load_for(0.9 * X_max)
     assert low < load < N_opt and result.at(load) == pytest.approx(0.9 * X_max)
 
@@ -705,46 +695,17 @@ def test_a_peak_of_the_curve_that_no_point_shows_is_not_told_as_one(last):
 
 
 @formula("X")
-def in_pairs_and_threes(N, X1, sigma, kappa, cold):
-    return X1 * N / (1 + sigma * (N - 1) + N * (N - 1) * (kappa + cold * (N - 2)))
-
-
-@pytest.mark.slow
-def test_a_peak_that_a_quantity_on_its_bound_might_make():
-    """The peak of the USL, where its fit is that of the larger law as well; one degree of freedom
-    less makes the interval wider.
-    """
-    one = fit(LAWS["usl"], simulated(0, kappa=2e-3), "log")
-    other = fit(in_pairs_and_threes, simulated(0, kappa=2e-3), "log")
-    assert other.at_bound == {"cold": 0.0} and other.peak() == pytest.approx(one.peak())
-    (low, high), (less, more) = one.interval("N_opt"), other.interval("N_opt")
-    assert low / 2 < less < low < high < more < 2 * high
-
-
-@formula("X")
 def parabola(N, X1, kappa):
     return X1 * (N - kappa * N**2)
 
 
 @pytest.mark.parametrize("kappa", [0.02, 0.06])
 def test_a_law_that_falls_below_zero_has_a_peak(kappa):
-    """It is at 1/(2 kappa), also beyond the last load, and so are the ends of its interval."""
+    """It is at 1/(2 kappa), also beyond the last load."""
     N = np.array([1.0, 2, 3, 4, 6, 8, 10, 12])
     noise = np.exp(0.03 * np.random.default_rng(3).standard_normal(8))
     result = fit(parabola, {"N": N, "X": parabola(N, 100.0, kappa) * noise})
     assert result.peak()[0] == pytest.approx(0.5 / result.estimate["kappa"])
-    low, high = result.interval("kappa")
-    assert result.interval("N_opt") == pytest.approx((0.5 / high, 0.5 / low))
-
-
-@pytest.mark.parametrize("last", [26, 77, 200])
-def test_a_law_that_falls_below_zero_may_fall_where_its_fit_does_not(last):
-    """Its kappa is on its bound 0, and the peak of any other kappa is at 1/(2 kappa)."""
-    N = np.unique(np.linspace(1, last, 8).round())
-    result = fit(parabola, {"N": N, "X": 100 * (N + 0.001 * N**2)})
-    assert result.peak() is None
-    low, high = result.interval("N_opt")
-    assert low == pytest.approx(0.5 / result.interval("kappa")[1]) and high == np.inf
 
 
 @pytest.mark.parametrize("sigma, top", [(0.3, 30), (0.7, 4)])
