@@ -541,6 +541,7 @@ def test_a_row_held_out_that_lies_outside_its_interval_is_a_warning(tmp_path):
     assert not any("outside" in warning for warning in inside["warnings"])
 
 
+@pytest.mark.slow
 def test_rows_that_chance_puts_outside_their_intervals_are_no_warning(tmp_path):
     """Of 1,900 rows held out that follow Amdahl's law, about 5 % lie outside 95 % intervals."""
     N = np.tile(np.arange(1.0, 41.0), 100)
@@ -1247,6 +1248,7 @@ def test_bad_use_of_report(arguments, what, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_a_report_of_one_run_tells_its_page_and_ends_with_what_failed(tmp_path):
     """Neither on stdout, which has the index alone."""
     good = write(tmp_path, GOOD)
@@ -1464,6 +1466,7 @@ def test_rates_of_arrivals_are_no_numbers_of_users(tmp_path):
     assert any("lamda is a rate of arrivals" in warning for warning in got["warnings"])
 
 
+@pytest.mark.slow
 def test_a_target_is_in_the_unit_of_its_name(tmp_path):
     """Transactions a minute are made those of a second where response times have a unit."""
     path = write(tmp_path, "users,tpm,latency_ms\n1,600,100\n2,1190,100\n4,2300,103\n8,4200,112\n")

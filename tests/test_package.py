@@ -261,6 +261,7 @@ def installed(wheel, tmp_path_factory):
     return empty, run
 
 
+@pytest.mark.slow
 def test_the_wheel_reports_from_an_empty_folder(installed):
     empty, run = installed
     done = run("-m", "nummodel", "report", "01")

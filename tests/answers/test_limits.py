@@ -266,6 +266,7 @@ def test_a_response_time_in_another_unit_is_told(tmp_path, factor, unit):
     assert any(f"it would agree in {unit}: then call it R_{unit}" in t for t in told) == bool(unit)
 
 
+@pytest.mark.slow
 def test_the_work_of_others_is_told(tmp_path):
     """The processors are full already with one user, who can keep one of them busy."""
     found = limits.read(written(tmp_path / "a.csv", error=0.01, U_cpu=1.0))
@@ -425,6 +426,7 @@ def saturating(X):
     return 1 - np.exp(-X / 20)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("servers", "known"), one_in(3, [({}, ""), ({"c_disk": 1}, ""), ({}, "c_disk=1")])
 )
@@ -632,6 +634,7 @@ def test_growth_is_that_of_the_highest_throughput_and_never_below_one():
     assert rising[0] > 1.5 and rising[2] <= 4 and falling[0] == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("columns", one_in(2, ["N,X", "N,X,R,U_cpu,c_cpu"]))
 def test_a_page_about_a_file_speaks_of_that_file(columns, tmp_path):
     rows = ["1,10,0.1,0.25,4", "2,20,0.1,0.5,4", "4,38,0.105,0.95,4", "8,40,0.2,1,4"]
