@@ -167,8 +167,8 @@ class Fit:
 
     @cached_property
     def forgiven(self) -> np.ndarray:
-        """By how much each point may be off, as weighted, without speaking against the law: half a
-        unit of its last digit, or the slack of its column.
+        """The largest error of each point, weighted, that does not count against the law: half a
+        unit of the point's last digit, or the slack of its column if that is larger.
         """
         return self._weighted([np.maximum(c.half, c.slack) for c in self.columns])
 
@@ -302,8 +302,8 @@ class Fit:
         """The lowest and the highest value of a `target` that the points allow. `alone` is its name
         if it is an estimate, whose ends are corners from which a search for other ends may begin.
 
-        The target takes the estimates (those in `root` by their root) and, last of all, the error
-        of a new measurement, of column `new`, if there is one; it gives its value and slopes.
+        The target is a function of the estimates (square roots of those in `root`) and, if `new`
+        names a column, of the error of a new measurement there. It returns its value and slopes.
 
         Beyond an end the sum of squares may fall again, around another minimum. Errors of
         measurement decide which of the two is the lower one. So the interval holds both, unless the

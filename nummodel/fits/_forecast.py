@@ -160,8 +160,8 @@ class Trend(NamedTuple):
 
 
 def distance(doublings: np.ndarray) -> np.ndarray:
-    """What errors grow with: the root of the number of doublings beyond the last load, and a little
-    more.
+    """The factor by which errors of forecasts grow with doublings of the last load. The square root
+    is that of a random walk; NEAREST keeps errors close to the last load above 0.
     """
     return np.sqrt(doublings + NEAREST)
 

@@ -315,9 +315,9 @@ def axes(
 
 
 def _sizes(law: Formula, name: str, N: np.ndarray, X: np.ndarray) -> np.ndarray:
-    """What a quantity may be compared with, by its unit: the results, the loads, or the reciprocals
-    of one of them. A quantity of another unit, or of none, bends the curve with the load, or with
-    its square.
+    """Typical sizes of an estimate, by its unit: those of the results, of the loads, or of their
+    reciprocals. In any other unit, it is a coefficient of the load or of its square: its sizes are
+    then 1 and 1 / N**2 at the largest load.
     """
     unit = law.meaning(name).unit
     if unit == "-" and isinstance(law, Function):  # nobody says

@@ -236,7 +236,7 @@ def _covariance(
 
 
 def _far(fit: Fit, e: np.ndarray) -> np.ndarray:
-    """How likely an outlier at one of the points makes errors: on average over all points."""
+    """Log likelihoods of the columns of `e` if one point, any with equal chance, is an outlier."""
     own = 1 - np.sum(np.linalg.qr(fit.slopes)[0] ** 2, axis=1)[:, None]
     spare = np.bincount(fit.part)[fit.part][:, None] * (1 - fit.slopes.shape[1] / len(own))
     share = LARGER**2 * own / (1 + LARGER**2 * own) * _studentised(fit, e)
