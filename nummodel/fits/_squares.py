@@ -233,7 +233,7 @@ def solve(
     X, w = problem.X if X is None else X, problem.w if w is None else w
     low, high = problem.ends[..., None]
     p, on = np.clip(start, low, high), np.arange(start.shape[1])
-    damping, least, best = np.full(len(on), 1e-4), np.full(len(on), np.inf), p.copy()
+    damping, least, best = np.full(len(on), 1e-2), np.full(len(on), np.inf), p.copy()
     idle = np.zeros(len(on))  # steps that have made the squares no less: slopes have errors
 
     def part(v: np.ndarray) -> np.ndarray:
@@ -253,14 +253,18 @@ def solve(
             rss, damping, step, idle = rss[~done], damping[~done], step[:, ~done], idle[~done]
             further, *after = p + step, *problem.weighted(p + step, part(X), part(w))
             squares = np.sum(after[0] ** 2, axis=0)
+            linear = e + np.einsum("inb,ib->nb", J, step)
+            ratio = (rss - squares) / (rss - np.sum(linear**2, axis=0))
             better = squares <= rss * (1 + 1e-13)
             p, e, J = (
                 np.where(better, new, old)
                 for new, old in zip((further, *after), (p, e, J), strict=True)
             )
-            idle = np.where(better & (rss - squares <= 1e-13 * rss), idle + 1, 0)
+            gained = better & (rss - squares > 1e-13 * rss)
+            idle = np.where(gained, 0, idle + better)
             rss = np.where(better, squares, rss)
-            smaller, larger = np.maximum(damping / 20, 1e-13), 10 * np.maximum(damping, 1e-7)
+            change = np.clip(1 - (2 * np.nan_to_num(ratio) - 1) ** 3, 1 / 20, 2)
+            smaller, larger = np.maximum(damping * change, 1e-13), 10 * np.maximum(damping, 1e-7)
             damping = np.where(better, smaller, larger)
         else:
             best[:, on], least[on] = p, rss

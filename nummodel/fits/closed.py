@@ -90,8 +90,8 @@ def _with_lock(
         return found
     several = _fitted(N, X, others, {**known, "c_lock": None})
     low, high = several.interval("c_lock", LEVEL)
-    whole = max(2.0, np.ceil(low)) <= high  # so many places has a pool, and no lock
-    return several if whole and not misses(several) else found
+    pool = max(2.0, np.ceil(low)) <= high < np.inf  # so many places; with any number, it is none
+    return several if pool and not misses(several) else found
 
 
 def _fitted(

@@ -5,7 +5,7 @@ request that visits every station; `arrivals` those of a system that requests re
 however many wait there. Values are those of `networks`.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from itertools import product
 from typing import Any
@@ -14,7 +14,7 @@ import numpy as np
 
 from nummodel.arguments import LARGEST, aligned, count, within
 from nummodel.formula import Formula
-from nummodel.models import _convolution, networks
+from nummodel.models import _many, networks
 from nummodel.models.queueing import mmc_waiting
 from nummodel.nomenclature import Quantity
 
@@ -26,8 +26,8 @@ STEP, LEAST = 1e-6, 1e-8
 STARTS, SERVERS = 100, 1024
 #: Speeds that differ by a smaller share are the same: floats do not tell them apart.
 ALIKE = 1e-12
-#: Systems whose solution is remembered: X, R and each U ask for the same one.
-REMEMBERED = 4096
+#: Sets of systems whose solution is remembered: X, R and each U ask for the same one.
+REMEMBERED = 16
 
 
 def closed(threads: str = "", computes: str = "", **servers: int | None) -> dict[str, Formula]:
@@ -92,9 +92,10 @@ def _quantity(letter: str, name: str, unit: str, meaning: str, *ends: float) -> 
 
 
 @np.errstate(all="ignore")
-def _with_holder(D: float, L: float, c: float, n: np.ndarray) -> np.ndarray:
-    """Throughputs of n = 1, 2, .. customers who compute for D, wait for a lock and hold it for L,
-    computing, on c processors, on which those who run share the time equally.
+def _with_holder(D: np.ndarray, L: np.ndarray, c: Any, most: int) -> np.ndarray:
+    """Throughputs of 1, 2, .. up to `most` customers (rows) of each system (columns), who compute
+    for D, wait for a lock and hold it for L, computing, on c processors, on which those who run
+    share the time equally.
 
     If there is a processor for each customer, the number of customers who are not at the lock has a
     Poisson distribution of mean D/L, of which only the values from 0 to n are possible; `w` are
@@ -104,14 +105,13 @@ def _with_holder(D: float, L: float, c: float, n: np.ndarray) -> np.ndarray:
     """
     from scipy.special import gammaln, xlogy
 
-    if L <= 0:
-        return np.minimum(n, c) / D
-    k = np.append(0.0, n)
+    k = np.arange(most + 1.0)[:, None]
     w = xlogy(k, D / L) - gammaln(k + 1)  # logarithms
     held = np.logaddexp.accumulate(w + np.log(np.maximum(1.0, (k + 1) / c)))  # one more runs
     free = w + np.log(np.maximum(1.0, k / c))
     slowed = np.logaddexp(held[:-1], free[1:])
     X = np.exp(np.logaddexp.accumulate(w)[:-1] - slowed) / L
+    X = np.where(L > 0, X, np.minimum(k[1:], c) / D)
     return np.where(abs(X / X[-1] - 1) < ALIKE, X[-1], X)
 
 
@@ -161,82 +161,80 @@ class System:
         """The work of each station, per server [s]: the reciprocal of the most it can do."""
         return {n: self.work(n, values) / self.most(n, values) for n in self.servers}
 
-    def capacities(self, values: Mapping[str, float], most: int) -> dict[str, tuple]:
-        """Of each station its demand, and its speeds with 1, 2, .. of up to `most` users, of which
-        the last one holds for all larger numbers. Processors and a lock whose holder needs one are
-        one station.
+    @np.errstate(all="ignore")
+    def seconds(self, values: Mapping[str, Any], most: int) -> dict[str, np.ndarray]:
+        """Of each station the seconds per completion with 1, 2, .. of up to `most` users there
+        (rows), the last of which hold for all larger numbers, in each system (columns). Processors
+        and a lock whose holder needs one are one station.
         """
-        n, stations = np.arange(1.0, most + 1), {}
+        stations = {}
         for name, servers in self.servers.items():
-            D, c = values[f"D_{name}"], float(values.get(f"c_{name}", servers or 1.0))
-            busiest = 2 * c if name == self.threads else c
-            some = n[: int(np.ceil(min(busiest, most)))]
+            D, c = values[f"D_{name}"], values.get(f"c_{name}", servers)
+            busiest = np.max(self.places(name, values))
+            some = np.arange(1.0, np.ceil(min(busiest, most)) + 1)[:, None]
             speed = np.minimum(some, c)
             if name == self.threads:
                 speed = speed + values[f"h_{name}"] * np.clip(some - c, 0, c)
-            stations[name] = D, speed
+            stations[name] = D / speed
         if self.computes:
-            c = float(values.get(f"c_{self.first}", self.servers[self.first] or 1.0))
-            X = _with_holder(values[f"D_{self.first}"], stations.pop(self.computes)[0], c, n)
-            same = np.flatnonzero(X != X[-1])
-            stations[self.first] = 1 / X[0], (X / X[0])[: same[-1] + 2 if len(same) else 1]
+            L, c = (
+                values[f"D_{self.computes}"],
+                values.get(f"c_{self.first}", self.servers[self.first]),
+            )
+            stations[self.first] = 1 / _with_holder(values[f"D_{self.first}"], L, c, most)
+            del stations[self.computes]
         return stations
 
     def solved(
-        self, values: Mapping[str, float], n: tuple[int, ...]
+        self, values: Mapping[str, np.ndarray], n: tuple[int, ...]
     ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-        """X at each population, and its slopes by the demands of all stations, but for those that a
-        computing holder joins, and by Z; NaN where they cannot be computed.
+        """X of each system at each population, and its slopes by the demands of all stations, but
+        for those that a computing holder joins, and by Z; NaN where they cannot be computed.
 
         Slopes follow from the mean numbers present, d ln X(N)/d ln D = Q(N-1) - Q(N), and those by
         Z from the users who think (de Souza e Silva and Muntz 1988).
         """
-        return self._remembered(tuple(values[q] for q in self.names), n)
+        return self._remembered(np.array([values[q] for q in self.names]).tobytes(), n)
 
-    def _solved(self, values: tuple[float, ...], n: tuple[int, ...]):
+    def _solved(self, table: bytes, n: tuple[int, ...]):
         """As `solved`, of what can be remembered."""
-        known = dict(zip(self.names, values, strict=True))
-        joined = (self.computes, self.first) if self.computes else ()
-        exact = ["Z", *(f"D_{name}" for name in self.servers if name not in joined)]
-        stations, N = self.capacities(known, max(n)), np.array(n)
-        D, speeds = np.array([d for d, _ in stations.values()]), [c for _, c in stations.values()]
-        try:
-            with np.errstate(all="ignore"):
-                queues = np.ones(len(D), dtype=bool)
-                every, Q = _convolution.exact(D, speeds, queues, known["Z"], np.append(N, N - 1))
-        except (ValueError, ArithmeticError):  # what a search may try, and none solves
-            return np.full(len(n), np.nan), {q: np.full(len(n), np.nan) for q in exact}
-        present = {f"D_{name}": q for name, q in zip(stations, Q, strict=True)}
-        present["Z"] = known["Z"] * every
-        X, slopes = every[: N.size], {}
-        for q in exact:
-            each = present[q] / known[q] if known[q] > 0 else every
-            slopes[q] = X * (each[N.size :] - each[: N.size])
-        return X, slopes
+        rows = np.frombuffer(table).reshape(len(self.names), -1)
+        known, N = dict(zip(self.names, rows, strict=True)), np.array(n)
+        stations = self.seconds(known, N.max())
+        X, Q = _many.solve([*stations.values()], known["Z"], np.append(N, N - 1))
+        X, fewer = X[: N.size].T, X[N.size :].T
+        present, slopes = dict(zip(stations, Q.transpose(0, 2, 1), strict=True)), {}
+        for name in {*stations} - ({self.first} if self.computes else set()):
+            Q, D = present[name], known[f"D_{name}"][:, None]
+            per_second = np.divide(Q, D, out=np.hstack([X, fewer]), where=D > 0)
+            slopes[f"D_{name}"] = X * (per_second[:, N.size :] - per_second[:, : N.size])
+        return X, {**slopes, "Z": X * (fewer - X)}
 
-    def share_in_use(self, name: str, values: Mapping[str, float], n) -> np.ndarray:
+    def share_in_use(self, name: str, values: Mapping[str, Any], n: tuple[int, ...]) -> np.ndarray:
         """The mean share of its servers, or of their threads, that a station has in use.
 
         k customers are there with a probability in proportion to f(k) G(n - k): f is the product of
-        D/speed up to k, and G, the normalising constant of the other stations, that of 1/X.
+        the times per completion up to k, and G, the normalising constant of the other stations,
+        that of 1/X.
         """
-        places, Z = self.places(name, values), values["Z"]
-        stations = self.capacities(values, max(n))
-        k = np.arange(max(n) + 1)
-        D, capacity = stations.pop(name)
-        if not stations and Z == 0:
-            return np.minimum(n, places) / places
-        others = [networks.load_dependent(d, c) for d, c in stations.values()]
-        speed = capacity[np.minimum(k[1:], len(capacity)) - 1]
-        f = np.append(0.0, np.cumsum(np.log(D / speed)))
-        X = networks.solve(others or [networks.delay(0.0)], k[1:], Z).X
-        G = -np.append(0.0, np.cumsum(np.log(X)))
-        shares = []
-        for all_of_them in n:
-            log_p = f[: all_of_them + 1] + G[all_of_them::-1]
-            p = np.exp(log_p - log_p.max())
-            shares.append(p @ np.minimum(k[: all_of_them + 1], places) / places / p.sum())
-        return np.array(shares)
+        most, Z, places = max(n), values["Z"], self.places(name, values)
+        stations = self.seconds(values, most)
+        times, k = stations.pop(name), np.arange(most + 1)[:, None]
+        others = [*stations.values()] or [np.zeros((1, Z.size))]
+        X = _many.solve(others, Z, k[1:, 0])[0]
+        X[:, Z + sum(t[0] for t in others) == 0] = np.inf
+        first = np.zeros((1, Z.size))
+        with np.errstate(all="ignore"):
+            G = -np.vstack([first, np.cumsum(np.log(X), axis=0)])
+            each = np.log(times[np.minimum(k[1:, 0], len(times)) - 1])
+            f = np.vstack([first, np.cumsum(each, axis=0)])
+            shares = []
+            for there in n:
+                log_p = f[: there + 1] + G[there::-1]
+                p = np.exp(log_p - log_p.max(axis=0))
+                in_use = np.minimum(k[: there + 1], places) / places
+                shares.append((p * in_use).sum(axis=0) / p.sum(axis=0))
+        return np.array(shares).T
 
 
 class Measured(Formula):
@@ -269,18 +267,19 @@ class Measured(Formula):
         aligned(checked)
         return checked
 
-    def _value(self, values: Mapping[str, float], n: tuple[int, ...]) -> np.ndarray:
-        """The result of a system at each whole population."""
+    def _value(self, values: Mapping[str, np.ndarray], n: tuple[int, ...]) -> np.ndarray:
+        """The result of each system (rows) at each whole population (columns)."""
         X, name = self.system.solved(values, n)[0], self.result[2:]
         if self.result == "X":
             return X
         if self.result == "R":
-            return np.array(n) / X - values["Z"]
-        if name != self.system.threads:
-            return X * self.system.work(name, values) / self.system.places(name, values)
-        return self.system.share_in_use(name, values, n) if np.isfinite(X).all() else X
+            return np.array(n) / X - values["Z"][:, None]
+        if name == self.system.threads:
+            return self.system.share_in_use(name, values, n)
+        served = self.system.work(name, values) / self.system.places(name, values)
+        return X * served[:, None]
 
-    def _slope(self, q: str, values: Mapping[str, float], n: tuple[int, ...]) -> np.ndarray:
+    def _slope(self, q: str, values: Mapping[str, np.ndarray], n: tuple[int, ...]) -> np.ndarray:
         """Of the result by the quantity `q`, as `_value`."""
         (X, slopes), station = self.system.solved(values, n), self.result[2:]
         if q in slopes and not (station and station == self.system.threads):
@@ -289,47 +288,58 @@ class Measured(Formula):
             if self.result == "R":
                 return -np.array(n) / X**2 * slopes[q] - (q == "Z")
             own = X if q == f"D_{station}" else 0.0
-            served = slopes[q] * self.system.work(station, values) + own
-            return served / self.system.places(station, values)
+            served = slopes[q] * self.system.work(station, values)[:, None] + own
+            return served / np.reshape(self.system.places(station, values), (-1, 1))
         times = sum(v for name, v in values.items() if name[0] in "DZ")
-        step = max(STEP * values[q], LEAST * (times if q[0] in "DZ" else 1.0))
+        step = np.maximum(STEP * values[q], LEAST * (times if q[0] in "DZ" else 1.0))
         moved = self._value({**values, q: values[q] + step}, n)
-        return (moved - self._value(values, n)) / step
+        return (moved - self._value(values, n)) / step[:, None]
 
-    def _table(self, values: Mapping[str, float], n: tuple[int, ...], names) -> np.ndarray:
-        """The result, and its slopes by `names`, as `_value`, a row each. A number of servers
-        between two whole ones has a result between those of whole ones that together are as fast,
-        by cubic interpolation, so that no slope jumps.
+    def _table(
+        self, values: Mapping[str, np.ndarray], n: tuple[int, ...], names: Sequence[str]
+    ) -> np.ndarray:
+        """The results, and their slopes by `names`, one after another, each as `_value`. A number
+        of servers between two whole ones has a result between those of whole ones that together are
+        as fast, by cubic interpolation, so that no slope jumps.
         """
-        servers = [q for q in self.system.names if q[0] == "c" and (q in names or values[q] % 1)]
+        servers = [
+            q for q in self.system.own if q[0] == "c" and (q in names or (values[q] % 1).any())
+        ]
         if not servers:
             return np.array([self._value(values, n), *(self._slope(q, values, n) for q in names)])
         name, demand = servers[0], f"D_{servers[0][2:]}"
         c, D = values[name], values[demand]
-        below = max(np.floor(c), 1.0)
+        below = np.maximum(np.floor(c), 1.0)
         weights, rises = _cubic(c - below, below == 1)
-        whole = np.maximum(below + np.array([-1, 0, 1, 2]), 1.0)
+        whole = np.maximum(below + np.array([[-1], [0], [1], [2]]), 1.0)
+        four = {q: np.tile(v, 4) for q, v in values.items()}
+        four |= {name: whole.ravel(), demand: (whole / c * D).ravel()}
         others = [q for q in dict.fromkeys([*names, demand]) if q != name]
-        four = np.array(
-            [self._table({**values, name: k, demand: k / c * D}, n, others) for k in whole]
+        tables = self._table(four, n, others).reshape(1 + len(others), 4, c.size, len(n))
+        value, *slopes = np.einsum("is,qisn->qsn", weights, tables)
+        found = dict(zip(others, slopes, strict=True))
+        found[demand] = np.einsum(
+            "is,isn->sn", weights * whole / c, tables[1 + others.index(demand)]
         )
-        found = dict(zip(others, np.einsum("i,iqn->qn", weights, four[:, 1:]), strict=True))
-        found[demand] = (weights * whole / c) @ four[:, 1 + others.index(demand)]
-        found[name] = rises @ four[:, 0] - D / c * found[demand]
-        return np.array([weights @ four[:, 0], *(found[q] for q in names)])
+        found[name] = np.einsum("is,isn->sn", rises, tables[0]) - (D / c)[:, None] * found[demand]
+        return np.array([value, *(found[q] for q in names)])
 
-    def _rows(self, values: Mapping[str, float], N: np.ndarray, names) -> np.ndarray:
-        """As `_table`, at any loads. A mean number of users is between two numbers of users."""
+    def _rows(
+        self, values: Mapping[str, np.ndarray], of: np.ndarray, N: np.ndarray, names: Sequence[str]
+    ) -> np.ndarray:
+        """As `_table`, of one of the systems at each load. A mean number of users is between two
+        numbers of users.
+        """
         below = np.maximum(np.floor(N), 1).astype(int)
         needs_next = "N" in names or (N != below).any()
         whole = np.unique(np.append(below, below + 1) if needs_next else below)
-        at = np.searchsorted(whole, below)
-        tables = self._table(values, tuple(whole.tolist()), [q for q in names if q != "N"])
-        found, slopes = tables[:, at], {"N": np.zeros(N.shape)}
+        at, others = np.searchsorted(whole, below), [q for q in names if q != "N"]
+        tables = self._table(values, tuple(whole.tolist()), others)
+        found, slopes = tables[:, of, at], {"N": np.zeros(N.shape)}
         if needs_next:
-            rise = tables[:, at + 1] - found
+            rise = tables[:, of, at + 1] - found
             found, slopes["N"] = found + (N - below) * rise, rise[0]
-        slopes |= zip([q for q in names if q != "N"], found[1:], strict=True)
+        slopes |= zip(others, found[1:], strict=True)
         return np.array([found[0], *(slopes[q] for q in names)])
 
     @cache  # noqa: B019
@@ -343,12 +353,10 @@ class Measured(Formula):
             times = [q[0] in "DZ" for q in self.system.names]
             possible = np.isfinite(table).all(axis=0) & (table[1:] >= 0).all(axis=0)
             possible &= (table[1:][times].sum(axis=0) > 0) & (table[0] < networks.MANY)
-            rows = np.flatnonzero(possible)
-            systems, place = np.unique(table[1:, rows], axis=1, return_inverse=True)
-            for j, system in enumerate(systems.T.tolist()):
-                of_system = rows[place.ravel() == j]
-                own = dict(zip(self.system.names, system, strict=True))
-                found[:, of_system] = self._rows(own, table[0, of_system], names)
+            if possible.any():
+                systems, of = np.unique(table[1:, possible], axis=1, return_inverse=True)
+                own = dict(zip(self.system.names, systems, strict=True))
+                found[:, possible] = self._rows(own, of.ravel(), table[0, possible], names)
             return [*found.reshape(len(found), *arrays[0].shape)]
 
         return computed
@@ -398,12 +406,12 @@ def _likely(name: str, most: float) -> np.ndarray:
     return np.array([0.3])
 
 
-def _cubic(t: float, first: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Weights of four values, at -1, 0, 1 and 2, for the value at t from 0 to 1, and for its slope
-    (Catmull and Rom 1974). If 0 is the `first` of all, a straight line leads to the value at -1.
+def _cubic(t: np.ndarray, first: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Weights of four values, at -1, 0, 1 and 2, for the value at each t from 0 to 1, and for its
+    slope (Catmull and Rom 1974). If 0 is the `first` of all, a straight line leads to that at -1.
     """
-    powers, slopes = np.array([1, t, t**2, t**3]), np.array([0, 1, 2 * t, 3 * t**2])
+    one, none = np.ones_like(t), np.zeros_like(t)
+    powers, slopes = np.array([one, t, t**2, t**3]), np.array([none, one, 2 * t, 3 * t**2])
     weights = np.array([[0, -1, 2, -1], [2, 0, -5, 3], [0, 1, 4, -3], [0, 0, -1, 1]]) / 2
-    if first:
-        weights = weights[0] * [[-1], [2], [-1], [0]] + weights
-    return weights @ powers, weights @ slopes
+    line = np.array([[-1], [2], [-1], [0]]) * weights[0]
+    return tuple(weights @ v + first * (line @ v) for v in (powers, slopes))
