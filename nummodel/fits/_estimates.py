@@ -433,8 +433,8 @@ class Fit:
         """
         fill = self.X_max * sum(v for q, v in self.values.items() if q[0] in "DZ")
         load = np.rint(min(FULL * max(fill, self.N.max()), networks.MANY / 2))
-        far = self.curve([max(load, self.N.max())], level).iloc[0]
-        return tuple(float(self.X_max / far["value"] * far[end]) for end in ("low", "high"))  # type: ignore[return-value]
+        _, (value,), (low,), (high,) = self._band("curve", max(load, self.N.max()), level, 0, {})
+        return self.X_max / value * low, self.X_max / value * high
 
     def estimates(self, level: float = 0.95) -> dict[str, Estimate]:
         """Of each estimate: value, standard error, profile interval, and whether it is identified.
@@ -479,7 +479,8 @@ class Fit:
         """The curve with the profile interval for its true height (low, high); one row per N. Other
         columns of the fit need values there.
         """
-        return self._band("curve", N, level, self.column(column), columns)
+        N, value, low, high = self._band("curve", N, level, self.column(column), columns)
+        return _rows(N=N, value=value, low=low, high=high)
 
     def predict(
         self,
@@ -500,18 +501,16 @@ class Fit:
         """
         if weight is None:
             weight = np.nan if self.weights == "given" else 1.0
-        table = self._band("predict", N, level, self.column(column), columns, weight)
-        return table.assign(low=table["low"].clip(lower=0.0))
+        N, value, low, high = self._band("predict", N, level, self.column(column), columns, weight)
+        return _rows(N=N, value=value, low=np.maximum(low, 0.0), high=high)
 
     def _band(
         self, what: str, N: Any, level: float, column: int, columns: dict, weight: Any = None
-    ) -> "pd.DataFrame":
-        """Intervals at each N: of a new measurement with this weight, or of the curve itself. Of
-        more than `MANY` loads, the intervals of as many are searched for, and the ratios of their
-        ends to the curve follow between them, unless weights or columns were given.
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Each N, the curve there, and both ends: of a new measurement with this weight, or of the
+        curve itself. Of more than `MANY` loads, the intervals of as many are searched for, and the
+        ratios of their ends to the curve follow between them, unless weights or columns were given.
         """
-        import pandas as pd
-
         of, N = self.columns[column], np.atleast_1d(np.asarray(N, dtype=float))
         self._askable(what, N, of, columns)
         columns = {n: np.zeros(N.shape) + v for n, v in columns.items()}
@@ -531,7 +530,7 @@ class Fit:
         if at is not N:
             between = _between(np.log(at), ends / curve[:, None], np.log(N))
             ends = value[:, None] * between
-        return pd.DataFrame({"N": N, "value": value, "low": ends[:, 0], "high": ends[:, 1]})
+        return N, value, ends[:, 0], ends[:, 1]
 
     def _askable(self, what: str, N: np.ndarray, of: Column, columns: Mapping[str, Any]) -> None:
         """Raises ValueError unless loads are positive, and each column has values there."""
@@ -660,11 +659,13 @@ class Fit:
         if not self.dof > 0:
             return load, np.nan, np.nan
 
-        def end(name: str, first: float, last: float) -> float:
-            return _first(lambda N: float(self.curve([N], level)[name][0]) - X, first, last)
+        def end(which: int, first: float, last: float) -> float:
+            return _first(
+                lambda N: self._band("load_for", N, level, 0, {})[which][0] - X, first, last
+            )
 
-        low = end("high", lowest, load if np.isfinite(load) else far)
-        return load, low, end("low", load, far) if np.isfinite(load) else np.inf
+        low = end(3, lowest, load if np.isfinite(load) else far)
+        return load, low, end(2, load, far) if np.isfinite(load) else np.inf
 
     @cached_property
     def loo_rmse(self) -> float:
@@ -686,6 +687,12 @@ class Fit:
         curves = self.problem.curves(p)[omitted, np.arange(len(omitted))]
         errors[omitted] = self.X[omitted] - curves
         return float(np.sqrt(np.mean(errors**2)))
+
+
+def _rows(**columns: np.ndarray) -> "pd.DataFrame":
+    import pandas as pd
+
+    return pd.DataFrame(columns)
 
 
 def _folded(p: np.ndarray, root: Any) -> np.ndarray:
