@@ -253,8 +253,8 @@ def solve(
             rss, damping, step, idle = rss[~done], damping[~done], step[:, ~done], idle[~done]
             further, *after = p + step, *problem.weighted(p + step, part(X), part(w))
             squares = np.sum(after[0] ** 2, axis=0)
-            linear = e + np.einsum("inb,ib->nb", J, step)
-            ratio = (rss - squares) / (rss - np.sum(linear**2, axis=0))
+            linear = np.sum((e + np.einsum("inb,ib->nb", J, step)) ** 2, axis=0)
+            damping = _damped(damping, (rss - squares) / (rss - linear))
             better = squares <= rss * (1 + 1e-13)
             p, e, J = (
                 np.where(better, new, old)
@@ -263,12 +263,18 @@ def solve(
             gained = better & (rss - squares > 1e-13 * rss)
             idle = np.where(gained, 0, idle + better)
             rss = np.where(better, squares, rss)
-            change = np.clip(1 - (2 * np.nan_to_num(ratio) - 1) ** 3, 1 / 20, 2)
-            smaller, larger = np.maximum(damping * change, 1e-13), 10 * np.maximum(damping, 1e-7)
-            damping = np.where(better, smaller, larger)
         else:
             best[:, on], least[on] = p, rss
     return best, np.where(np.isfinite(least), least, np.inf)
+
+
+def _damped(damping: np.ndarray, gain: np.ndarray) -> np.ndarray:
+    """The damping of the next step, by how much of the expected `gain` a step has brought (Madsen,
+    Nielsen and Tingleff 2004).
+    """
+    larger = 10 * np.maximum(damping, 1e-7)
+    change = np.maximum(1 - (2 * gain - 1) ** 3, 1 / 20)
+    return np.where(gain > 0, np.maximum(damping * change, 1e-13), larger)
 
 
 def _step(p, e, J, damping, low, high) -> tuple[np.ndarray, np.ndarray]:
