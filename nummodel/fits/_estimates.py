@@ -412,7 +412,7 @@ class Fit:
         far = sign * self._far(name)
         rest = tuple(n for n in self.free if n != name)
         held = self.problem._replace(free=rest, known={**self.known, name: far})
-        rss = solve(held, np.delete(p, i)[:, None], tolerance=1e-3, steps=100)[1][0]
+        rss = solve(held, np.delete(p, i)[:, None], tolerance=1e-3, steps=25)[1][0]
         return bool(rss - self.rss < limit)
 
     def _of_formula(

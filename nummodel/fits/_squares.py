@@ -244,17 +244,19 @@ def solve(
         rss = np.sum(e * e, axis=0)
         floor = np.sqrt(np.sum(w * (3 * rounding(problem.kind, X)) ** 2, axis=0) + 0 * rss)
         for _ in range(steps):
-            step, length = _step(p, e, J, damping, low, high)
+            step, change = _step(p, e, J, damping, low, high)
+            length = np.sqrt(np.sum(change**2, axis=0))
             done = ~(length > tolerance * np.sqrt(rss) + floor[on]) | (damping > 1e12) | (idle > 2)
             best[:, on], least[on] = p, rss
             if done.all():
                 break
             on, p, e, J = on[~done], p[:, ~done], e[:, ~done], J[..., ~done]
-            rss, damping, step, idle = rss[~done], damping[~done], step[:, ~done], idle[~done]
+            rss, damping, idle = rss[~done], damping[~done], idle[~done]
+            step, change = step[:, ~done], change[:, ~done]
             further, *after = p + step, *problem.weighted(p + step, part(X), part(w))
             squares = np.sum(after[0] ** 2, axis=0)
-            linear = np.sum((e + np.einsum("inb,ib->nb", J, step)) ** 2, axis=0)
-            damping = _damped(damping, (rss - squares) / (rss - linear))
+            expected = abs(rss - np.sum((e + change) ** 2, axis=0))  # a bound may cut a step off
+            damping = _damped(damping, (rss - squares) / expected)
             better = squares <= rss * (1 + 1e-13)
             p, e, J = (
                 np.where(better, new, old)
@@ -292,7 +294,7 @@ def _step(p, e, J, damping, low, high) -> tuple[np.ndarray, np.ndarray]:
     A[~good] = np.eye(len(p))
     step = np.linalg.solve(A, downhill.T[..., None])[..., 0].T / size
     step = np.clip(p + np.where(good & np.isfinite(step), step, 0.0), low, high) - p
-    return step, np.sqrt(np.sum((size * step) ** 2, axis=0))
+    return step, np.einsum("inb,ib->nb", J, step)
 
 
 def axes(

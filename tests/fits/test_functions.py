@@ -79,7 +79,10 @@ def by_scipy(name, X, start, fixed=()):
 def test_estimates_are_those_of_scipy(name):
     found = fitted(name)
     theirs, rss = by_scipy(name, measured(name), list(CASES[name][1].values()))
-    assert list(found.estimate.values()) == pytest.approx(theirs.tolist(), rel=1e-6)
+    ours, theirs = list(found.estimate.values()), theirs.tolist()
+    if name == "mva":  # either of two queues may be the slower one
+        ours, theirs = sorted(ours), sorted(theirs)
+    assert ours == pytest.approx(theirs, rel=1e-6)
     assert found.rss == pytest.approx(rss, rel=1e-9)
 
 
