@@ -54,17 +54,6 @@ NEAREST = 0.15
 SPAN = 1.5
 #: The probabilities at which the distribution of a forecast is computed; between them it is a line.
 CHANCES = np.concatenate([[1e-4, 1e-3], np.linspace(0.005, 0.995, 199), [0.999, 0.9999]])
-#: On what forecasts were checked; the tables `scaling-curves` and `mysql2026` have the curves.
-CHECKED = (
-    "Checked on 161 curves of 109 programs on 47 machines; intervals beyond the data were "
-    "calibrated on these and may not hold for yours"
-)
-#: Why intervals reach far down: what fell is X at a load from the third on.
-FELL = (
-    "The low end is so low because throughput may collapse: on 13 of 161 curves throughput fell to "
-    "less than half within one doubling of the load; of the 118 curves that had been flat before, "
-    "8 fell so"
-)
 #: The largest load that is searched for, as a multiple of the last one. Of the later loads that
 #: calibrated the intervals, 99 % are nearer than 20 times the last one.
 FURTHEST = 16.0
