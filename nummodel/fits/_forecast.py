@@ -83,17 +83,22 @@ class Trend(NamedTuple):
     room: float = np.inf
 
     @property
+    def _slopes(self) -> np.ndarray:
+        """The last two, as far as slopes may be steep."""
+        return np.clip([self.slope, self.before], -1.0, 1.1)
+
+    @property
     def taken(self) -> float:
         """The slope that goes on: the smaller one of the last two, or a fall."""
-        s, before = np.clip([self.slope, self.before], -1.0, 1.1)
-        return float(min(s, before, STEEPEST) if s > 0 else s)
+        slope, before = self._slopes
+        return float(min(slope, before, STEEPEST) if slope > 0 else slope)
 
     @property
     def traits(self) -> np.ndarray:
         """What the errors of forecasts depend on: 1, the rise, the fall, the change of the slope,
         and by how much a rise is steeper than 0.8.
         """
-        s, change = self.taken, abs(np.subtract(*np.clip([self.slope, self.before], -1.0, 1.1)))
+        s, change = self.taken, abs(np.subtract(*self._slopes))
         return np.array([1.0, max(s, 0.0), max(-s, 0.0), change, max(s - 0.8, 0.0)])
 
     def middle(self, N: np.ndarray) -> np.ndarray:
@@ -163,17 +168,14 @@ def trend(N: np.ndarray, X: np.ndarray, U: np.ndarray | None = None) -> Trend:
     in the same way from the points up to where that line begins. Raises InputError for less than
     three loads.
     """
-    loads, place = np.unique(N, return_inverse=True)
+    loads, x = _means(N, np.log(X))
     if len(loads) < 3:
         raise InputError(
             f"a forecast needs three different loads at least, and there are {len(loads)}"
         )
-    logs, x = np.log(loads), np.bincount(place, np.log(X)) / np.bincount(place)
-    first = _back(logs, len(logs) - 1)
-    slope = before = _slope(logs[first:], x[first:])
-    if first:
-        earlier = _back(logs, first)
-        before = _slope(logs[earlier : first + 1], x[earlier : first + 1])
+    logs = np.log(loads)
+    first, slope = _line(logs, x, len(logs) - 1)
+    before = _line(logs, x, first)[1] if first else slope
     each, room = float(np.exp(np.max(x - logs))), np.inf
     if U is not None:
         busy = U[(loads[-1] == N) & np.isfinite(U)]
@@ -183,16 +185,19 @@ def trend(N: np.ndarray, X: np.ndarray, U: np.ndarray | None = None) -> Trend:
     return Trend(last, float(np.exp(x[-1])), slope, since, before, each, float(room))
 
 
-def _back(logs: np.ndarray, last: int) -> int:
-    """The first point of the line that ends at the `last` one."""
+def _means(N: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The different loads, and the mean of the values at each."""
+    loads, place = np.unique(N, return_inverse=True)
+    return loads, np.bincount(place, values) / np.bincount(place)
+
+
+def _line(logs: np.ndarray, x: np.ndarray, last: int) -> tuple[int, float]:
+    """Where the straight line begins that ends at the `last` point, and its slope."""
     half = int(np.searchsorted(logs, logs[last] - 1.01 * np.log(2)))
     wide = int(np.searchsorted(logs, logs[last] - np.log(SPAN), side="right")) - 1
-    return max(min(half, wide), 0)
-
-
-def _slope(logs: np.ndarray, x: np.ndarray) -> float:
-    logs = logs - logs.mean()
-    return float(logs @ x / (logs @ logs))
+    first = max(min(half, wide), 0)
+    along = logs[first : last + 1] - logs[first : last + 1].mean()
+    return first, float(along @ x[first : last + 1] / (along @ along))
 
 
 def _counted(others: Mapping[str, np.ndarray], known: Mapping[str, float]) -> bool:
@@ -228,8 +233,7 @@ def follow(
         return None
     if any(n.startswith("c_") for n in found.free):
         return None
-    loads, place = np.unique(N, return_inverse=True)
-    missed = np.bincount(place, np.log(X / found.at(N))) / np.bincount(place)
+    loads, missed = _means(N, np.log(X / found.at(N)))
     last = missed[2 * len(loads) // 3 :]
     near = abs(last.mean()) <= AVERAGE and abs(last).max() <= WORST
     few = len(loads) < len(closed.times(found)) + MORE
