@@ -288,31 +288,35 @@ def outlook(
     wrong = [n for n in known if n != "Z" and not n.startswith("c_")]
     if wrong:
         raise InputError(f"a forecast takes no {wrong[0]}, expected Z, or servers such as c_cpu")
-    N, X, others = _columns(data)
-    Z = _thinking(N, X, others.get("R"), known)
-    own = trend(N, X, others.get("U_cpu"))
-    whole = all(np.isfinite(v).all() for v in others.values())
-    return Outlook(own, Z, follow(N, X, others, known, own, fitted) if whole else None)
-
-
-def _columns(
-    data: Mapping[str, Any],
-) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
-    """Loads, throughputs, and response times and utilisations by name."""
     names = ["N", "X", "R", *(n for n in data if n.startswith("U_"))]
     columns = {n: _column(n, data[n]) for n in names if n in data}
     if not {"N", "X"} <= set(columns) or len({v.shape for v in columns.values()}) > 1:
         raise InputError("a forecast needs columns N and X, and as many values in each column")
     N, X = columns.pop("N"), columns.pop("X")
-    return N, X, {n: v if n == "R" else _shares(n, v) for n, v in columns.items()}
+    Z = _thinking(N, X, columns.get("R"), known)
+    own = trend(N, X, columns.get("U_cpu"))
+    whole = all(np.isfinite(v).all() for v in columns.values())
+    return Outlook(own, Z, follow(N, X, columns, known, own, fitted) if whole else None)
 
 
-def _shares(name: str, values: np.ndarray) -> np.ndarray:
-    """A utilisation, which errors may have put above 1. Raises InputError for what is no share."""
-    highest = float(np.nanmax(values, initial=0.0))
-    if highest > FULLEST:
-        raise InputError(f"{name} is {show(highest)}, expected a share of 1 at most")
-    return np.minimum(values, 1.0)
+def _column(name: str, values: Any) -> np.ndarray:
+    """Positive measurements, of which R and utilisations may be missing or 0; Z may be 0, too.
+    Errors may have put a utilisation above 1.
+    """
+    try:
+        found = numbers(name, values)
+    except ValueError as wrong:
+        raise InputError(str(wrong)) from None
+    share = name.startswith("U_")
+    may_miss = share or name == "R"
+    good = found >= 0 if may_miss or name == "Z" else found > 0
+    good = (good & (found < LARGEST)) | (may_miss & np.isnan(found))
+    if not good.all() or found.ndim != (name != "Z"):
+        some = "a number of at least 0" if name == "Z" else "a column of positive numbers"
+        raise InputError(f"a forecast cannot use {name}, expected {some}")
+    if share and (found > FULLEST).any():
+        raise InputError(f"{name} is {show(np.nanmax(found))}, expected a share of 1 at most")
+    return np.minimum(found, 1.0) if share else found
 
 
 def _thinking(
@@ -321,31 +325,15 @@ def _thinking(
     """The think time Z [s], as it is known or follows from response times; None without these.
     Raises InputError for one that contradicts the rest.
     """
-    if "Z" in known:
-        Z, shortest = float(_column("Z", known["Z"])), float(np.min(N / X))
-        if Z > shortest * (1 + closed.TOLERANCE):
-            why = f"N/X is as short as {show(shortest)}, expected a Z that is no longer"
-            raise InputError(f"Z is {show(Z)}, but {why}, in the same unit")
-    if R is not None and np.isfinite(R).any():
-        if np.nanmedian(X * R / N) > 1 + closed.TOLERANCE:
-            raise InputError("X R is larger than N: expected R in seconds, and N users at most")
-        return Z if "Z" in known else max(float(np.nanmedian(N / X - R)), 0.0)
-    return Z if "Z" in known else None
-
-
-def _column(name: str, values: Any) -> np.ndarray:
-    """Positive measurements, of which R and utilisations may be missing; Z may be 0."""
-    try:
-        found = numbers(name, values)
-    except ValueError as wrong:
-        raise InputError(str(wrong)) from None
-    may_miss = name == "R" or name.startswith("U_")
-    good = found >= 0 if may_miss or name == "Z" else found > 0
-    good = (good & (found < LARGEST)) | (may_miss & np.isnan(found))
-    if not good.all() or found.ndim != (name != "Z"):
-        some = "a number of at least 0" if name == "Z" else "a column of positive numbers"
-        raise InputError(f"a forecast cannot use {name}, expected {some}")
-    return found
+    Z = float(_column("Z", known["Z"])) if "Z" in known else None
+    if Z is not None and Z > (shortest := float(np.min(N / X))) * (1 + closed.TOLERANCE):
+        why = f"N/X is as short as {show(shortest)}, expected a Z that is no longer"
+        raise InputError(f"Z is {show(Z)}, but {why}, in the same unit")
+    if R is None or np.isnan(R).all():
+        return Z
+    if np.nanmedian(X * R / N) > 1 + closed.TOLERANCE:
+        raise InputError("X R is larger than N: expected R in seconds, and N users at most")
+    return max(float(np.nanmedian(N / X - R)), 0.0) if Z is None else Z
 
 
 def forecast(
@@ -363,7 +351,7 @@ def forecast(
     times.
 
     The middle continues the last points. If the number of servers of every station is known, it
-    follows a closed system that meets all columns, if there is one (`_followed`). The width of the
+    follows a closed system that meets all columns, if there is one (`follow`). The width of the
     interval is always that of forecasts that followed no law.
 
     A measurement at such a load lies in the interval with the probability `level`, if the system
