@@ -9,7 +9,7 @@ set by hand. No law is followed but a closed system whose stations are known, an
 measurements (`follow`): the width of the interval remains the same.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -409,14 +409,7 @@ def largest_load(
     `FURTHEST` times the last one is told as infinite. Raises as `forecast` does, and InputError for
     response times that are not known, and for an R that is exceeded at the last load already.
     """
-    quantile(level, 1)  # raises ValueError for a level that makes no sense
-    seen = outlook(data, known)
-    first = float(seen.responses(np.array([seen.trend.N]), np.array([0.5]))[0, 0])
-    if not first <= R < np.inf:
-        told = f"R = N/X - Z is {show(first)} at the last load, {show(seen.trend.N)}"
-        raise InputError(f"no load beyond the measurements: {told}, expected a larger R than this")
-
-    return _passed(seen.responses, R, seen.trend.N, level, last=True)
+    return _load(outlook(data, known), "R", R, level)
 
 
 def smallest_load(
@@ -429,39 +422,40 @@ def smallest_load(
     than `FURTHEST` times the last one is told as infinite. Raises as `forecast` does, and
     InputError for an X that the last load has already.
     """
-    quantile(level, 1)  # raises ValueError for a level that makes no sense
-    seen = outlook(data, known)
-    if not seen.trend.X < X < np.inf:
-        told = f"X is {show(seen.trend.X)} at the last load, {show(seen.trend.N)}"
-        raise InputError(f"no load beyond the measurements: {told}, expected a larger X than this")
-
-    return _passed(seen.throughputs, X, seen.trend.N, level, last=False)
+    return _load(outlook(data, known), "X", X, level)
 
 
-def _passed(
-    quantiles: Callable, target: float, start: float, level: float, last: bool
-) -> tuple[float, float, float]:
-    """The loads at which the middle, the upper and the lower end pass a target upwards, for the
-    first or for the last time: `start`, if one is above it from there on, and infinite, if it is
-    not so up to `FURTHEST` times this load.
+def _load(seen: Outlook, name: str, target: float, level: float) -> tuple[float, float, float]:
+    """The loads at which the middle, the upper and the lower end of X pass a target upwards for the
+    first time, or those of R for the last time: the last measured load, if one is above it from
+    there on, and infinite, if it is not so up to `FURTHEST` times this load.
     """
     from scipy.optimize import brentq
 
-    N = start * np.geomspace(1 + 1e-9, FURTHEST, 200)
+    quantile(level, 1)  # raises ValueError for a level that makes no sense
+    of_R, last = name == "R", seen.trend.N
+    quantiles, told = (seen.responses, "R = N/X - Z") if of_R else (seen.throughputs, "X")
+    now = float(quantiles(np.array([last]), np.array([0.5]))[0, 0]) if of_R else seen.trend.X
+    if not now <= target < np.inf or (target == now and not of_R):
+        told = f"{told} is {show(now)} at the last load, {show(last)}"
+        raise InputError(
+            f"no load beyond the measurements: {told}, expected a larger {name} than this"
+        )
+    logs = np.log(last * np.geomspace(1 + 1e-9, FURTHEST, 200))
 
     def load(share: float) -> float:
         def over(logs: Any) -> np.ndarray:
             return quantiles(np.exp(np.atleast_1d(logs)), np.array([share]))[:, 0] - target
 
-        above = over(np.log(N)) > 0
-        if last:  # the first load after the last one that is not above
-            found = len(N) - int(np.argmin(above[::-1])) if not above.all() else 0
+        above = over(logs) > 0
+        if of_R:  # the first load after the last one that is not above
+            found = max(np.flatnonzero(~above), default=-1) + 1
         else:
-            found = int(np.argmax(above)) if above.any() else len(N)
-        if found in (0, len(N)):
-            return start if found == 0 else np.inf
-        ends = np.log(N[found - 1 : found + 1])
-        return float(np.exp(brentq(lambda logs: float(over(logs)[0]), *ends, xtol=1e-12)))
+            found = min(np.flatnonzero(above), default=len(logs))
+        if found in (0, len(logs)):
+            return np.inf if found else last
+        ends = logs[found - 1], logs[found]
+        return float(np.exp(brentq(lambda log: float(over(log)[0]), *ends, xtol=1e-12)))
 
     return load(0.5), load((1 + level) / 2), load((1 - level) / 2)
 
