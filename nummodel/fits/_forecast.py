@@ -143,8 +143,9 @@ class Trend(NamedTuple):
         """
         root, line = distance(np.log2(N / self.N)), np.log(self.each * N)
         most, shares = np.minimum(line, np.log(self.room * (1 + SPARE))), np.asarray(shares)
-        middle = np.minimum(np.minimum(self.middle(N), line), np.log(self.room))
-        if law is not None:
+        if law is None:
+            middle = np.minimum(np.minimum(self.middle(N), line), np.log(self.room))
+        else:
             middle = np.minimum(law, most)
         room = (most - middle) / root
         left = np.interp(room, self.spread(CHANCES, constants), CHANCES, right=1.0)
@@ -170,17 +171,15 @@ def trend(N: np.ndarray, X: np.ndarray, U: np.ndarray | None = None) -> Trend:
     """
     loads, x = _means(N, np.log(X))
     if len(loads) < 3:
-        raise InputError(
-            f"a forecast needs three different loads at least, and there are {len(loads)}"
-        )
+        told = f"and there are {len(loads)}"
+        raise InputError(f"a forecast needs three different loads at least, {told}")
     logs = np.log(loads)
     first, slope = _line(logs, x, len(logs) - 1)
     before = _line(logs, x, first)[1] if first else slope
     each, room = float(np.exp(np.max(x - logs))), np.inf
-    if U is not None:
-        busy = U[(loads[-1] == N) & np.isfinite(U)]
-        room = np.exp(x[-1]) / max(busy.mean(), 1e-9) if len(busy) else np.inf
-        room = max(room, np.exp(x.max()))
+    busy = np.array([]) if U is None else U[(loads[-1] == N) & np.isfinite(U)]
+    if len(busy):
+        room = max(np.exp(x[-1]) / max(busy.mean(), 1e-9), np.exp(x.max()))
     last, since = float(loads[-1]), float(loads[first])
     return Trend(last, float(np.exp(x[-1])), slope, since, before, each, float(room))
 
@@ -204,9 +203,9 @@ def _counted(others: Mapping[str, np.ndarray], known: Mapping[str, float]) -> bo
     """Whether the numbers of servers of all stations are known. A station has a utilisation among
     the `others`, or is called cpu; the lock has one server, and so has a device (`fit_closed`).
     """
-    busy = {n[2:] for n in others if n.startswith("U_")} - {"lock"}
-    told = ({n[2:] for n in known if n.startswith("c_")} - {"lock"}) | (busy - {"cpu"})
-    return bool(told) and busy <= told <= busy | {"cpu"}
+    stations = {n[2:] for n in (*others, *known) if n.startswith(("U_", "c_"))} - {"lock"}
+    counted = ["c_cpu" in known if n == "cpu" else f"U_{n}" in others for n in stations]
+    return bool(counted) and all(counted)
 
 
 def follow(
@@ -275,11 +274,11 @@ class Outlook(NamedTuple):
         return np.maximum(interactive_response.unchecked(N=N[:, None], X=X, Z=self.Z), 0.0)
 
 
-def outlook(
-    data: Mapping[str, Any] | Outlook,
-    known: Mapping[str, float],
-    fitted: Fit | None = None,
-) -> Outlook:
+#: What forecasts take: columns, or the outlook that they give.
+Data = Mapping[str, Any] | Outlook
+
+
+def outlook(data: Data, known: Mapping[str, float], fitted: Fit | None = None) -> Outlook:
     """The outlook of what `forecast` takes, or one that was made already. `fitted` is a closed
     system that was fitted to the same columns. Raises InputError as `forecast` does.
     """
@@ -319,14 +318,12 @@ def _column(name: str, values: Any) -> np.ndarray:
     return np.minimum(found, 1.0) if share else found
 
 
-def _thinking(
-    N: np.ndarray, X: np.ndarray, R: np.ndarray | None, known: Mapping[str, float]
-) -> float | None:
+def _thinking(N: np.ndarray, X: np.ndarray, R: Any, known: Mapping[str, float]) -> float | None:
     """The think time Z [s], as it is known or follows from response times; None without these.
     Raises InputError for one that contradicts the rest.
     """
     Z = float(_column("Z", known["Z"])) if "Z" in known else None
-    if Z is not None and Z > (shortest := float(np.min(N / X))) * (1 + closed.TOLERANCE):
+    if Z is not None and Z > (shortest := np.min(N / X)) * (1 + closed.TOLERANCE):
         why = f"N/X is as short as {show(shortest)}, expected a Z that is no longer"
         raise InputError(f"Z is {show(Z)}, but {why}, in the same unit")
     if R is None or np.isnan(R).all():
@@ -336,9 +333,7 @@ def _thinking(
     return max(float(np.nanmedian(N / X - R)), 0.0) if Z is None else Z
 
 
-def forecast(
-    data: Mapping[str, Any] | Outlook, at: Any, level: float = 0.95, **known: float
-) -> "pd.DataFrame":
+def forecast(data: Data, at: Any, level: float = 0.95, **known: float) -> "pd.DataFrame":
     """Throughput, and mean response time where it is known, at loads beyond the measurements.
 
     `data` maps N to loads, X to throughputs [1/s] and, where they were measured, R to mean response
@@ -377,9 +372,7 @@ def forecast(
     return table.assign(R=R, R_low=low, R_high=high)
 
 
-def chance(
-    data: Mapping[str, Any] | Outlook, at: Any, X: float = np.nan, R: float = np.nan, **known: float
-) -> np.ndarray:
+def chance(data: Data, at: Any, X: float = np.nan, R: float = np.nan, **known: float) -> np.ndarray:
     """The probability, at each load, that the throughput is `X` or more, or that the mean response
     time is `R` or less. `data`, `at` and `known` are those of `forecast`.
 
@@ -399,7 +392,7 @@ def chance(
 
 
 def largest_load(
-    data: Mapping[str, Any] | Outlook, R: float, level: float = 0.95, **known: float
+    data: Data, R: float, level: float = 0.95, **known: float
 ) -> tuple[float, float, float]:
     """The largest load beyond the measurements at which the mean response time is no more than `R`
     [s], and its interval (low, high). `data` and `known` are those of `forecast`.
@@ -413,7 +406,7 @@ def largest_load(
 
 
 def smallest_load(
-    data: Mapping[str, Any] | Outlook, X: float, level: float = 0.95, **known: float
+    data: Data, X: float, level: float = 0.95, **known: float
 ) -> tuple[float, float, float]:
     """The smallest load beyond the measurements at which a throughput of `X` [1/s] is expected, and
     its interval (low, high). `data` and `known` are those of `forecast`.
@@ -436,16 +429,14 @@ def _load(seen: Outlook, name: str, target: float, level: float) -> tuple[float,
     of_R, last = name == "R", seen.trend.N
     quantiles, told = (seen.responses, "R = N/X - Z") if of_R else (seen.throughputs, "X")
     now = float(quantiles(np.array([last]), np.array([0.5]))[0, 0]) if of_R else seen.trend.X
-    if not now <= target < np.inf or (target == now and not of_R):
-        told = f"{told} is {show(now)} at the last load, {show(last)}"
-        raise InputError(
-            f"no load beyond the measurements: {told}, expected a larger {name} than this"
-        )
+    if (target < now if of_R else target <= now) or not target < np.inf:
+        told = f"{told} is {show(now)} at the last load, {show(last)}, expected a larger {name}"
+        raise InputError(f"no load beyond the measurements: {told} than this")
     logs = np.log(last * np.geomspace(1 + 1e-9, FURTHEST, 200))
 
     def load(share: float) -> float:
-        def over(logs: Any) -> np.ndarray:
-            return quantiles(np.exp(np.atleast_1d(logs)), np.array([share]))[:, 0] - target
+        def over(logs: np.ndarray) -> np.ndarray:
+            return quantiles(np.exp(logs), np.array([share]))[:, 0] - target
 
         above = over(logs) > 0
         if of_R:  # the first load after the last one that is not above
@@ -455,7 +446,7 @@ def _load(seen: Outlook, name: str, target: float, level: float) -> tuple[float,
         if found in (0, len(logs)):
             return np.inf if found else last
         ends = logs[found - 1], logs[found]
-        return float(np.exp(brentq(lambda log: float(over(log)[0]), *ends, xtol=1e-12)))
+        return float(np.exp(brentq(lambda log: over(np.array([log]))[0], *ends, xtol=1e-12)))
 
     return load(0.5), load((1 + level) / 2), load((1 - level) / 2)
 
