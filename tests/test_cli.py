@@ -17,8 +17,9 @@ from scipy import stats
 from scipy.optimize import curve_fit
 
 from nummodel.answers import _document
+from nummodel.answers.ahead import CHECKED
 from nummodel.answers.remarks import EXTRAPOLATION
-from nummodel.fits import CHECKED, chance, forecast, largest_load, smallest_load
+from nummodel.fits import chance, forecast, largest_load, smallest_load
 from nummodel.models.scaling import LAWS
 from nummodel.nomenclature import quantity, show
 from nummodel.records import data

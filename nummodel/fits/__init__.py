@@ -4,8 +4,6 @@ from nummodel.fits import admissible, closed, laws
 from nummodel.fits._estimates import Fit, quantile, shared
 from nummodel.fits._fit import bootstrap, fit
 from nummodel.fits._forecast import (
-    CHECKED,
-    FELL,
     FURTHEST,
     STEEPEST,
     Outlook,
@@ -19,8 +17,6 @@ from nummodel.fits._forecast import (
 from nummodel.fits.laws import LackOfFit, choose, lack_of_fit, next_load
 
 __all__ = [
-    "CHECKED",
-    "FELL",
     "FURTHEST",
     "STEEPEST",
     "Fit",

@@ -9,7 +9,7 @@ set by hand. No law is followed but a closed system whose stations are known, an
 measurements (`follow`): the width of the interval remains the same.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -54,17 +54,6 @@ NEAREST = 0.15
 SPAN = 1.5
 #: The probabilities at which the distribution of a forecast is computed; between them it is a line.
 CHANCES = np.concatenate([[1e-4, 1e-3], np.linspace(0.005, 0.995, 199), [0.999, 0.9999]])
-#: On what forecasts were checked; the tables `scaling-curves` and `mysql2026` have the curves.
-CHECKED = (
-    "Checked on 161 curves of 109 programs on 47 machines; intervals beyond the data were "
-    "calibrated on these and may not hold for yours"
-)
-#: Why intervals reach far down: what fell is X at a load from the third on.
-FELL = (
-    "The low end is so low because throughput may collapse: on 13 of 161 curves throughput fell to "
-    "less than half within one doubling of the load; of the 118 curves that had been flat before, "
-    "8 fell so"
-)
 #: The largest load that is searched for, as a multiple of the last one. Of the later loads that
 #: calibrated the intervals, 99 % are nearer than 20 times the last one.
 FURTHEST = 16.0
@@ -94,17 +83,22 @@ class Trend(NamedTuple):
     room: float = np.inf
 
     @property
+    def _slopes(self) -> np.ndarray:
+        """The last two, as far as slopes may be steep."""
+        return np.clip([self.slope, self.before], -1.0, 1.1)
+
+    @property
     def taken(self) -> float:
         """The slope that goes on: the smaller one of the last two, or a fall."""
-        s, before = np.clip([self.slope, self.before], -1.0, 1.1)
-        return float(min(s, before, STEEPEST) if s > 0 else s)
+        slope, before = self._slopes
+        return float(min(slope, before, STEEPEST) if slope > 0 else slope)
 
     @property
     def traits(self) -> np.ndarray:
         """What the errors of forecasts depend on: 1, the rise, the fall, the change of the slope,
         and by how much a rise is steeper than 0.8.
         """
-        s, change = self.taken, abs(np.subtract(*np.clip([self.slope, self.before], -1.0, 1.1)))
+        s, change = self.taken, abs(np.subtract(*self._slopes))
         return np.array([1.0, max(s, 0.0), max(-s, 0.0), change, max(s - 0.8, 0.0)])
 
     def middle(self, N: np.ndarray) -> np.ndarray:
@@ -149,8 +143,9 @@ class Trend(NamedTuple):
         """
         root, line = distance(np.log2(N / self.N)), np.log(self.each * N)
         most, shares = np.minimum(line, np.log(self.room * (1 + SPARE))), np.asarray(shares)
-        middle = np.minimum(np.minimum(self.middle(N), line), np.log(self.room))
-        if law is not None:
+        if law is None:
+            middle = np.minimum(np.minimum(self.middle(N), line), np.log(self.room))
+        else:
             middle = np.minimum(law, most)
         room = (most - middle) / root
         left = np.interp(room, self.spread(CHANCES, constants), CHANCES, right=1.0)
@@ -174,45 +169,43 @@ def trend(N: np.ndarray, X: np.ndarray, U: np.ndarray | None = None) -> Trend:
     in the same way from the points up to where that line begins. Raises InputError for less than
     three loads.
     """
-    loads, place = np.unique(N, return_inverse=True)
+    loads, x = _means(N, np.log(X))
     if len(loads) < 3:
-        raise InputError(
-            f"a forecast needs three different loads at least, and there are {len(loads)}"
-        )
-    logs, x = np.log(loads), np.bincount(place, np.log(X)) / np.bincount(place)
-    first = _back(logs, len(logs) - 1)
-    slope = before = _slope(logs[first:], x[first:])
-    if first:
-        earlier = _back(logs, first)
-        before = _slope(logs[earlier : first + 1], x[earlier : first + 1])
+        told = f"and there are {len(loads)}"
+        raise InputError(f"a forecast needs three different loads at least, {told}")
+    logs = np.log(loads)
+    first, slope = _line(logs, x, len(logs) - 1)
+    before = _line(logs, x, first)[1] if first else slope
     each, room = float(np.exp(np.max(x - logs))), np.inf
-    if U is not None:
-        busy = U[(loads[-1] == N) & np.isfinite(U)]
-        room = np.exp(x[-1]) / max(busy.mean(), 1e-9) if len(busy) else np.inf
-        room = max(room, np.exp(x.max()))
+    busy = np.array([]) if U is None else U[(loads[-1] == N) & np.isfinite(U)]
+    if len(busy):
+        room = max(np.exp(x[-1]) / max(busy.mean(), 1e-9), np.exp(x.max()))
     last, since = float(loads[-1]), float(loads[first])
     return Trend(last, float(np.exp(x[-1])), slope, since, before, each, float(room))
 
 
-def _back(logs: np.ndarray, last: int) -> int:
-    """The first point of the line that ends at the `last` one."""
+def _means(N: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The different loads, and the mean of the values at each."""
+    loads, place = np.unique(N, return_inverse=True)
+    return loads, np.bincount(place, values) / np.bincount(place)
+
+
+def _line(logs: np.ndarray, x: np.ndarray, last: int) -> tuple[int, float]:
+    """Where the straight line begins that ends at the `last` point, and its slope."""
     half = int(np.searchsorted(logs, logs[last] - 1.01 * np.log(2)))
     wide = int(np.searchsorted(logs, logs[last] - np.log(SPAN), side="right")) - 1
-    return max(min(half, wide), 0)
-
-
-def _slope(logs: np.ndarray, x: np.ndarray) -> float:
-    logs = logs - logs.mean()
-    return float(logs @ x / (logs @ logs))
+    first = max(min(half, wide), 0)
+    along = logs[first : last + 1] - logs[first : last + 1].mean()
+    return first, float(along @ x[first : last + 1] / (along @ along))
 
 
 def _counted(others: Mapping[str, np.ndarray], known: Mapping[str, float]) -> bool:
     """Whether the numbers of servers of all stations are known. A station has a utilisation among
     the `others`, or is called cpu; the lock has one server, and so has a device (`fit_closed`).
     """
-    busy = {n[2:] for n in others if n.startswith("U_")} - {"lock"}
-    told = ({n[2:] for n in known if n.startswith("c_")} - {"lock"}) | (busy - {"cpu"})
-    return bool(told) and busy <= told <= busy | {"cpu"}
+    stations = {n[2:] for n in (*others, *known) if n.startswith(("U_", "c_"))} - {"lock"}
+    counted = ["c_cpu" in known if n == "cpu" else f"U_{n}" in others for n in stations]
+    return bool(counted) and all(counted)
 
 
 def follow(
@@ -239,8 +232,7 @@ def follow(
         return None
     if any(n.startswith("c_") for n in found.free):
         return None
-    loads, place = np.unique(N, return_inverse=True)
-    missed = np.bincount(place, np.log(X / found.at(N))) / np.bincount(place)
+    loads, missed = _means(N, np.log(X / found.at(N)))
     last = missed[2 * len(loads) // 3 :]
     near = abs(last.mean()) <= AVERAGE and abs(last).max() <= WORST
     few = len(loads) < len(closed.times(found)) + MORE
@@ -282,11 +274,11 @@ class Outlook(NamedTuple):
         return np.maximum(interactive_response.unchecked(N=N[:, None], X=X, Z=self.Z), 0.0)
 
 
-def outlook(
-    data: Mapping[str, Any] | Outlook,
-    known: Mapping[str, float],
-    fitted: Fit | None = None,
-) -> Outlook:
+#: What forecasts take: columns, or the outlook that they give.
+Data = Mapping[str, Any] | Outlook
+
+
+def outlook(data: Data, known: Mapping[str, float], fitted: Fit | None = None) -> Outlook:
     """The outlook of what `forecast` takes, or one that was made already. `fitted` is a closed
     system that was fitted to the same columns. Raises InputError as `forecast` does.
     """
@@ -295,69 +287,53 @@ def outlook(
     wrong = [n for n in known if n != "Z" and not n.startswith("c_")]
     if wrong:
         raise InputError(f"a forecast takes no {wrong[0]}, expected Z, or servers such as c_cpu")
-    N, X, others = _columns(data)
-    Z = _thinking(N, X, others.get("R"), known)
-    own = trend(N, X, others.get("U_cpu"))
-    whole = all(np.isfinite(v).all() for v in others.values())
-    return Outlook(own, Z, follow(N, X, others, known, own, fitted) if whole else None)
-
-
-def _columns(
-    data: Mapping[str, Any],
-) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
-    """Loads, throughputs, and response times and utilisations by name."""
     names = ["N", "X", "R", *(n for n in data if n.startswith("U_"))]
     columns = {n: _column(n, data[n]) for n in names if n in data}
     if not {"N", "X"} <= set(columns) or len({v.shape for v in columns.values()}) > 1:
         raise InputError("a forecast needs columns N and X, and as many values in each column")
     N, X = columns.pop("N"), columns.pop("X")
-    return N, X, {n: v if n == "R" else _shares(n, v) for n, v in columns.items()}
-
-
-def _shares(name: str, values: np.ndarray) -> np.ndarray:
-    """A utilisation, which errors may have put above 1. Raises InputError for what is no share."""
-    highest = float(np.nanmax(values, initial=0.0))
-    if highest > FULLEST:
-        raise InputError(f"{name} is {show(highest)}, expected a share of 1 at most")
-    return np.minimum(values, 1.0)
-
-
-def _thinking(
-    N: np.ndarray, X: np.ndarray, R: np.ndarray | None, known: Mapping[str, float]
-) -> float | None:
-    """The think time Z [s], as it is known or follows from response times; None without these.
-    Raises InputError for one that contradicts the rest.
-    """
-    if "Z" in known:
-        Z, shortest = float(_column("Z", known["Z"])), float(np.min(N / X))
-        if Z > shortest * (1 + closed.TOLERANCE):
-            why = f"N/X is as short as {show(shortest)}, expected a Z that is no longer"
-            raise InputError(f"Z is {show(Z)}, but {why}, in the same unit")
-    if R is not None and np.isfinite(R).any():
-        if np.nanmedian(X * R / N) > 1 + closed.TOLERANCE:
-            raise InputError("X R is larger than N: expected R in seconds, and N users at most")
-        return Z if "Z" in known else max(float(np.nanmedian(N / X - R)), 0.0)
-    return Z if "Z" in known else None
+    Z = _thinking(N, X, columns.get("R"), known)
+    own = trend(N, X, columns.get("U_cpu"))
+    whole = all(np.isfinite(v).all() for v in columns.values())
+    return Outlook(own, Z, follow(N, X, columns, known, own, fitted) if whole else None)
 
 
 def _column(name: str, values: Any) -> np.ndarray:
-    """Positive measurements, of which R and utilisations may be missing; Z may be 0."""
+    """Positive measurements, of which R and utilisations may be missing or 0; Z may be 0, too.
+    Errors may have put a utilisation above 1.
+    """
     try:
         found = numbers(name, values)
     except ValueError as wrong:
         raise InputError(str(wrong)) from None
-    may_miss = name == "R" or name.startswith("U_")
+    share = name.startswith("U_")
+    may_miss = share or name == "R"
     good = found >= 0 if may_miss or name == "Z" else found > 0
     good = (good & (found < LARGEST)) | (may_miss & np.isnan(found))
     if not good.all() or found.ndim != (name != "Z"):
         some = "a number of at least 0" if name == "Z" else "a column of positive numbers"
         raise InputError(f"a forecast cannot use {name}, expected {some}")
-    return found
+    if share and (found > FULLEST).any():
+        raise InputError(f"{name} is {show(np.nanmax(found))}, expected a share of 1 at most")
+    return np.minimum(found, 1.0) if share else found
 
 
-def forecast(
-    data: Mapping[str, Any] | Outlook, at: Any, level: float = 0.95, **known: float
-) -> "pd.DataFrame":
+def _thinking(N: np.ndarray, X: np.ndarray, R: Any, known: Mapping[str, float]) -> float | None:
+    """The think time Z [s], as it is known or follows from response times; None without these.
+    Raises InputError for one that contradicts the rest.
+    """
+    Z = float(_column("Z", known["Z"])) if "Z" in known else None
+    if Z is not None and Z > (shortest := np.min(N / X)) * (1 + closed.TOLERANCE):
+        why = f"N/X is as short as {show(shortest)}, expected a Z that is no longer"
+        raise InputError(f"Z is {show(Z)}, but {why}, in the same unit")
+    if R is None or np.isnan(R).all():
+        return Z
+    if np.nanmedian(X * R / N) > 1 + closed.TOLERANCE:
+        raise InputError("X R is larger than N: expected R in seconds, and N users at most")
+    return max(float(np.nanmedian(N / X - R)), 0.0) if Z is None else Z
+
+
+def forecast(data: Data, at: Any, level: float = 0.95, **known: float) -> "pd.DataFrame":
     """Throughput, and mean response time where it is known, at loads beyond the measurements.
 
     `data` maps N to loads, X to throughputs [1/s] and, where they were measured, R to mean response
@@ -370,7 +346,7 @@ def forecast(
     times.
 
     The middle continues the last points. If the number of servers of every station is known, it
-    follows a closed system that meets all columns, if there is one (`_followed`). The width of the
+    follows a closed system that meets all columns, if there is one (`follow`). The width of the
     interval is always that of forecasts that followed no law.
 
     A measurement at such a load lies in the interval with the probability `level`, if the system
@@ -396,9 +372,7 @@ def forecast(
     return table.assign(R=R, R_low=low, R_high=high)
 
 
-def chance(
-    data: Mapping[str, Any] | Outlook, at: Any, X: float = np.nan, R: float = np.nan, **known: float
-) -> np.ndarray:
+def chance(data: Data, at: Any, X: float = np.nan, R: float = np.nan, **known: float) -> np.ndarray:
     """The probability, at each load, that the throughput is `X` or more, or that the mean response
     time is `R` or less. `data`, `at` and `known` are those of `forecast`.
 
@@ -418,7 +392,7 @@ def chance(
 
 
 def largest_load(
-    data: Mapping[str, Any] | Outlook, R: float, level: float = 0.95, **known: float
+    data: Data, R: float, level: float = 0.95, **known: float
 ) -> tuple[float, float, float]:
     """The largest load beyond the measurements at which the mean response time is no more than `R`
     [s], and its interval (low, high). `data` and `known` are those of `forecast`.
@@ -428,18 +402,11 @@ def largest_load(
     `FURTHEST` times the last one is told as infinite. Raises as `forecast` does, and InputError for
     response times that are not known, and for an R that is exceeded at the last load already.
     """
-    quantile(level, 1)  # raises ValueError for a level that makes no sense
-    seen = outlook(data, known)
-    first = float(seen.responses(np.array([seen.trend.N]), np.array([0.5]))[0, 0])
-    if not first <= R < np.inf:
-        told = f"R = N/X - Z is {show(first)} at the last load, {show(seen.trend.N)}"
-        raise InputError(f"no load beyond the measurements: {told}, expected a larger R than this")
-
-    return _passed(seen.responses, R, seen.trend.N, level, last=True)
+    return _load(outlook(data, known), "R", R, level)
 
 
 def smallest_load(
-    data: Mapping[str, Any] | Outlook, X: float, level: float = 0.95, **known: float
+    data: Data, X: float, level: float = 0.95, **known: float
 ) -> tuple[float, float, float]:
     """The smallest load beyond the measurements at which a throughput of `X` [1/s] is expected, and
     its interval (low, high). `data` and `known` are those of `forecast`.
@@ -448,39 +415,38 @@ def smallest_load(
     than `FURTHEST` times the last one is told as infinite. Raises as `forecast` does, and
     InputError for an X that the last load has already.
     """
-    quantile(level, 1)  # raises ValueError for a level that makes no sense
-    seen = outlook(data, known)
-    if not seen.trend.X < X < np.inf:
-        told = f"X is {show(seen.trend.X)} at the last load, {show(seen.trend.N)}"
-        raise InputError(f"no load beyond the measurements: {told}, expected a larger X than this")
-
-    return _passed(seen.throughputs, X, seen.trend.N, level, last=False)
+    return _load(outlook(data, known), "X", X, level)
 
 
-def _passed(
-    quantiles: Callable, target: float, start: float, level: float, last: bool
-) -> tuple[float, float, float]:
-    """The loads at which the middle, the upper and the lower end pass a target upwards, for the
-    first or for the last time: `start`, if one is above it from there on, and infinite, if it is
-    not so up to `FURTHEST` times this load.
+def _load(seen: Outlook, name: str, target: float, level: float) -> tuple[float, float, float]:
+    """The loads at which the middle, the upper and the lower end of X pass a target upwards for the
+    first time, or those of R for the last time: the last measured load, if one is above it from
+    there on, and infinite, if it is not so up to `FURTHEST` times this load.
     """
     from scipy.optimize import brentq
 
-    N = start * np.geomspace(1 + 1e-9, FURTHEST, 200)
+    quantile(level, 1)  # raises ValueError for a level that makes no sense
+    of_R, last = name == "R", seen.trend.N
+    quantiles, told = (seen.responses, "R = N/X - Z") if of_R else (seen.throughputs, "X")
+    now = float(quantiles(np.array([last]), np.array([0.5]))[0, 0]) if of_R else seen.trend.X
+    if (target < now if of_R else target <= now) or not target < np.inf:
+        told = f"{told} is {show(now)} at the last load, {show(last)}, expected a larger {name}"
+        raise InputError(f"no load beyond the measurements: {told} than this")
+    logs = np.log(last * np.geomspace(1 + 1e-9, FURTHEST, 200))
 
     def load(share: float) -> float:
-        def over(logs: Any) -> np.ndarray:
-            return quantiles(np.exp(np.atleast_1d(logs)), np.array([share]))[:, 0] - target
+        def over(logs: np.ndarray) -> np.ndarray:
+            return quantiles(np.exp(logs), np.array([share]))[:, 0] - target
 
-        above = over(np.log(N)) > 0
-        if last:  # the first load after the last one that is not above
-            found = len(N) - int(np.argmin(above[::-1])) if not above.all() else 0
+        above = over(logs) > 0
+        if of_R:  # the first load after the last one that is not above
+            found = max(np.flatnonzero(~above), default=-1) + 1
         else:
-            found = int(np.argmax(above)) if above.any() else len(N)
-        if found in (0, len(N)):
-            return start if found == 0 else np.inf
-        ends = np.log(N[found - 1 : found + 1])
-        return float(np.exp(brentq(lambda logs: float(over(logs)[0]), *ends, xtol=1e-12)))
+            found = min(np.flatnonzero(above), default=len(logs))
+        if found in (0, len(logs)):
+            return np.inf if found else last
+        ends = logs[found - 1], logs[found]
+        return float(np.exp(brentq(lambda log: over(np.array([log]))[0], *ends, xtol=1e-12)))
 
     return load(0.5), load((1 + level) / 2), load((1 - level) / 2)
 

@@ -30,12 +30,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nummodel.arguments import count, numbers
+from nummodel.arguments import LARGEST, count, numbers, within
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Columns = Mapping[str, np.ndarray]
+Function = Callable[[Columns], Any]
 Ranges = Mapping[str, tuple[float, float]]
 
 #: Points that are drawn at a time, and at most.
@@ -47,7 +48,7 @@ TRUTHS = 5
 
 
 def sample(
-    ranges: Ranges, condition: Callable[[Columns], Any], size: int = 1000, seed: int = 2026
+    ranges: Ranges, condition: Function, size: int = 1000, seed: int = 2026
 ) -> "pd.DataFrame":
     """Members of the set: points drawn evenly from `ranges` that meet the `condition`.
 
@@ -60,24 +61,23 @@ def sample(
     """
     import pandas as pd
 
-    allowed, size = _Set(ranges, condition), count("size", size)
-    rng, parts, members = np.random.default_rng(seed), [], 0
+    (low, high), size = _ends(ranges), count("size", size)
+    rng, members = np.random.default_rng(seed), np.empty((0, len(ranges)))
     for _ in range(MOST // BATCH):
-        points = rng.uniform(allowed.low, allowed.high, (BATCH, len(ranges)))
-        parts.append(points[allowed.met(points)])
-        members += len(parts[-1])
-        if members >= size:
+        points = rng.uniform(low, high, (BATCH, len(ranges)))
+        members = np.vstack([members, points[_met(condition, ranges, points)]])
+        if len(members) >= size:
             break
-    if not members:
+    if not len(members):
         raise ValueError(f"condition: none of {MOST:,} points meets it, expected some to")
-    return pd.DataFrame(np.vstack(parts), columns=list(ranges))
+    return pd.DataFrame(members, columns=list(ranges))
 
 
 def reach(
-    quantity: Callable[[Columns], Any],
+    quantity: Function,
     members: "pd.DataFrame",
     ranges: Ranges,
-    condition: Callable[[Columns], Any],
+    condition: Function,
     seed: int = 2026,
 ) -> tuple[Any, Any]:
     """Lowest and highest value of a quantity in the set, searched for from the outermost `members`
@@ -90,24 +90,40 @@ def reach(
 
     Raises ValueError for a wrong argument, such as members that do not meet the condition.
     """
-    allowed = _Set(ranges, condition)
-    return allowed.reach(quantity, allowed.points(members), seed)
+    low, high = _ends(ranges)
+    best = members.reindex(columns=list(ranges)).to_numpy(dtype=float)
+    inside = ((best >= low) & (best <= high)).all(axis=1)
+    if not len(best) or not (inside & _met(condition, ranges, best)).all():
+        expected = f"expected rows of {', '.join(ranges)} in range, all of which meet the condition"
+        raise ValueError(f"members has {len(best)} rows of {', '.join(members)}, {expected}")
+    rng, values = np.random.default_rng(seed), _values("quantity", quantity, ranges, best)
+    for step in np.geomspace(0.3, 1e-4, STEPS):
+        ends = np.column_stack([-values, values])  # of each column the highest
+        top = np.argpartition(ends, -min(KEPT, len(ends)), axis=0)[-KEPT:].T
+        start = np.repeat(top, max(1, TRIED // top.size), axis=1)
+        moved = best[start] + _moves(rng, best, top, start, step * (high - low))
+        moved = np.clip(moved, low, high).reshape(-1, len(low))
+        moved = moved[_met(condition, ranges, moved)]
+        kept = np.unique(top)
+        best = np.vstack([best[kept], moved])
+        found = _values("quantity", quantity, ranges, moved)
+        values = np.concatenate([values[kept], found])
+    least, most = values.min(axis=0), values.max(axis=0)
+    return (least, most) if values.ndim > 1 else (float(least), float(most))
 
 
 def narrowed(
-    measured: Callable[[Columns], Any],
+    measured: Function,
     half: float,
-    quantity: Callable[[Columns], Any],
+    quantity: Function,
     members: "pd.DataFrame",
     ranges: Ranges,
-    condition: Callable[[Columns], Any],
+    condition: Function,
     seed: int = 2026,
-    width: Any = None,
 ) -> Any:
     """Width that the interval of `quantity` would have, on average, after measuring `measured` to
     within +-`half`, over its width now: 1 where that measurement says nothing about the quantity.
-    A quantity with several columns gives an array. Its `width` now, the highest value that `reach`
-    gives less the lowest, is searched for if it is not given.
+    A quantity with several columns gives an array.
 
     `TRUTHS` members, evenly from the lowest value of `measured` to the highest, are taken for the
     truth one after another, and each time `reach` searches what remains of the set.
@@ -117,104 +133,54 @@ def narrowed(
     eleven unknowns, where eight seeds were compared. And that all members count alike is a
     convention, as for `sample`.
 
-    Raises ValueError as `reach` does, for a quantity that all members have in common, and for a
-    `width` that is not above 0 or has another number of columns than the quantity.
+    Raises ValueError as `reach` does, and for a quantity that all members have in common.
     """
-    if not (np.ndim(half) == 0 and half >= 0):
-        raise ValueError(f"half is {half!r}, expected a number of at least 0")
-    allowed = _Set(ranges, condition)
-    points = allowed.points(members)
-    values = allowed.values("measured", measured, points)
-    if values.ndim > 1:
-        raise ValueError(f"measured gives {values.shape[1]} columns, expected one")
-    columns = allowed.values("quantity", quantity, points).shape[1:]
-    if width is None:
-        width = np.subtract(*allowed.reach(quantity, points, seed)[::-1])
-    width = np.asarray(width, dtype=float)
-    if width.shape != columns or not (np.isfinite(width) & (width > 0)).all():
-        expected = "expected the highest less the lowest value of the quantity, above 0"
-        raise ValueError(f"width is {width}, {expected}")
+    within("half", half, 0, ndim=(0,))
+    least, most = reach(quantity, members, ranges, condition, seed)
+    if np.any(most == least):
+        raise ValueError("quantity is the same for all members, expected one that is not known yet")
+    values = _values("measured", measured, ranges, members[list(ranges)].to_numpy(float), (1,))
     widths, levels = [], (np.arange(TRUTHS) + 0.5) / TRUTHS
     for truth in np.quantile(values, levels, method="closest_observation"):
 
         def agrees(x, truth=truth):
             return condition(x) & (np.abs(measured(x) - truth) <= half)
 
-        near = points[np.abs(values - truth) <= half]
-        widths.append(np.subtract(*_Set(ranges, agrees).reach(quantity, near, seed)[::-1]))
-    share = np.mean(widths, axis=0) / width
+        near = members[np.abs(values - truth) <= half]
+        widths.append(np.subtract(*reach(quantity, near, ranges, agrees, seed)[::-1]))
+    share = np.mean(widths, axis=0) / (most - least)
     return share if np.ndim(share) else float(share)
 
 
-class _Set:
-    """The points in `ranges`, a row each, that meet the `condition`."""
+def _ends(ranges: Ranges) -> np.ndarray:
+    """The low ends of the ranges, and the high ends."""
+    ends = numbers("ranges", [*ranges.values()])
+    good = ends.shape[1:] == (2,) and np.isfinite(ends).all() and (np.diff(ends) >= 0).all()
+    if not good:
+        expected = "expected (low, high) for each unknown, low not above high"
+        raise ValueError(f"ranges is {dict(ranges)}, {expected}")
+    return ends.T
 
-    def __init__(self, ranges: Ranges, condition: Callable[[Columns], Any]):
-        self.ranges, self.condition = ranges, condition
-        ends = numbers("ranges", [*ranges.values()])
-        shaped = ends.shape == (max(len(ranges), 1), 2)
-        if not (shaped and np.isfinite(ends).all() and (ends[:, 0] <= ends[:, 1]).all()):
-            expected = "expected (low, high) for each unknown, low not above high"
-            raise ValueError(f"ranges is {dict(ranges)}, {expected}")
-        self.low, self.high = ends.T
 
-    def columns(self, points: np.ndarray) -> dict[str, np.ndarray]:
-        return dict(zip(self.ranges, points.T, strict=True))
+def _met(condition: Function, ranges: Ranges, points: np.ndarray) -> np.ndarray:
+    """Which of the points, a row each, meet the condition."""
+    met = np.asarray(condition(dict(zip(ranges, points.T, strict=True))))
+    if met.dtype != bool or met.shape != (len(points),):
+        expected = f"expected a truth value for each of {len(points)} points"
+        raise ValueError(f"condition gives {met.dtype} of shape {met.shape}, {expected}")
+    return met
 
-    def met(self, points: np.ndarray) -> np.ndarray:
-        """Which of the points meet the condition."""
-        met = np.asarray(self.condition(self.columns(points)))
-        if met.dtype != bool or met.shape != (len(points),):
-            expected = f"expected a truth value for each of {len(points)} points"
-            raise ValueError(f"condition gives {met.dtype} of shape {met.shape}, {expected}")
-        return met
 
-    def values(self, name: str, quantity: Callable[[Columns], Any], points) -> np.ndarray:
-        """The values of a quantity, which messages call `name`, at each of the points."""
-        values = np.asarray(quantity(self.columns(points)), dtype=float)
-        if values.ndim not in (1, 2) or len(values) != len(points):
-            expected = f"expected a row for each of {len(points)} points"
-            raise ValueError(f"{name} has the shape {values.shape}, {expected}")
-        if not np.isfinite(values).all():
-            raise ValueError(f"{name} is not finite for some members, expected numbers")
-        return values
-
-    def points(self, members: "pd.DataFrame") -> np.ndarray:
-        """The members as points. Raises ValueError if they are not of this set."""
-        if set(members) != set(self.ranges):
-            expected = f"expected those of ranges, {[*self.ranges]}"
-            raise ValueError(f"members has columns {[*members]}, {expected}")
-        points = members[list(self.ranges)].to_numpy(dtype=float)
-        if not len(points):
-            raise ValueError("members has no rows, expected some that meet the condition")
-        inside = ((points >= self.low) & (points <= self.high)).all(axis=1)
-        if not (inside & self.met(points)).all():
-            raise ValueError("members has some out of range, or that do not meet the condition")
-        return points
-
-    def reach(self, quantity, best: np.ndarray, seed: int) -> tuple[Any, Any]:
-        """`reach` from points that are members."""
-
-        def ends_of(values):
-            """Rows whose highest values are the ends: the negative of each column, then each."""
-            rows = values.reshape(len(values), -1).T
-            return np.vstack([-rows, rows])
-
-        rng = np.random.default_rng(seed)
-        values = self.values("quantity", quantity, best)
-        several, ends = values.ndim > 1, ends_of(values)
-        for step in np.geomspace(0.3, 1e-4, STEPS):
-            kept = min(KEPT, len(best))
-            top = np.argpartition(ends, -kept)[:, -kept:]
-            start = np.repeat(top, max(1, TRIED // top.size), axis=1)
-            moved = best[start] + _moves(rng, best, top, start, step * (self.high - self.low))
-            moved = np.clip(moved, self.low, self.high).reshape(-1, len(self.low))
-            moved = moved[self.met(moved)]
-            again = np.unique(top)
-            best = np.vstack([best[again], moved])
-            ends = np.hstack([ends[:, again], ends_of(self.values("quantity", quantity, moved))])
-        least, most = np.split(ends.max(axis=1), 2)
-        return (-least, most) if several else (float(-least[0]), float(most[0]))
+def _values(
+    name: str, quantity: Function, ranges: Ranges, points: np.ndarray, ndim: tuple = (1, 2)
+) -> np.ndarray:
+    """The values of a quantity, which messages call `name`, at each of the points."""
+    found = quantity(dict(zip(ranges, points.T, strict=True)))
+    values = within(name, found, -LARGEST, empty=True)
+    if values.ndim not in ndim or len(values) != len(points):
+        expected = f"expected a value for each of {len(points)} points"
+        raise ValueError(f"{name} has the shape {values.shape}, {expected}")
+    return values
 
 
 def _moves(rng, best: np.ndarray, top: np.ndarray, start: np.ndarray, step: np.ndarray):

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nummodel.answers.ahead import CHECKED, FELL
 from nummodel.errors import InputError
-from nummodel.fits import CHECKED, FELL, chance, forecast, largest_load, smallest_load
+from nummodel.fits import chance, forecast, largest_load, smallest_load
 from nummodel.fits._forecast import SPREAD, trend
 from nummodel.records import data
 
