@@ -16,6 +16,7 @@ from nummodel.fits import (
     Trend,
     chance,
     closed,
+    forecast,
     largest_load,
     outlook,
     smallest_load,
@@ -139,7 +140,7 @@ class Ahead:
         for row in others:
             if row.N != then.N:
                 said += [f"At {self._expects(row)}", *self._responds(row)]
-        why = self._hangs_on(trend, then)
+        why = self._hangs_on(seen, then)
         if then.low < (1 - LOW) * trend.X:
             why.append(FELL)
         if max(trend.X, self.columns["X"].max()) < trend.room < trend.each * then.N:
@@ -175,12 +176,11 @@ class Ahead:
             said += f"; it is {show(float(f'{now:.4g}'))}{unit} at the last load"
         return [said]
 
-    def _hangs_on(self, trend: Trend, then: Row) -> list[str]:
+    def _hangs_on(self, seen: Outlook, then: Row) -> list[str]:
         """What the forecast for twice the last load follows, and what it does not."""
-        said, seen = _assumed(trend, self.x, self.y), self._seen[0]
-        system = seen.followed if seen else None
+        said, system = _assumed(seen.trend, self.x, self.y), seen.followed
         if system:
-            alone = Outlook(trend).throughputs(np.array([then.N]), np.array([0.5]))
+            alone = Outlook(seen.trend).throughputs(np.array([then.N]), np.array([0.5]))
             said[-1] = f"By the last points alone, the middle would be {show(float(alone[0, 0]))}"
             said.append(
                 "The middle follows a closed system instead, as the numbers of servers are known "
@@ -189,11 +189,8 @@ class Ahead:
             said.append(FOLLOWED)
         if self.fit and not (system and self.law == closed.CLOSED):
             far = "" if then.low <= then.law <= then.high else ", outside this interval"
-            why = (
-                OTHER_LAWS
-                if self.law in CONTEST
-                else "nobody checked how far off it is beyond the data"
-            )
+            unchecked = "nobody checked how far off it is beyond the data"
+            why = OTHER_LAWS if self.law in CONTEST else unchecked
             said.append(
                 f"The fitted law has {show(then.law)} at {self.x} = {show(then.N)}{far}; the "
                 f"forecast does not follow this law, because {why}"
@@ -226,12 +223,10 @@ class Ahead:
 
     def _expected(self, N: np.ndarray) -> np.ndarray:
         """X and its interval, R and its interval, at loads beyond the last one."""
-        seen, tail = self._seen[0], (1 - self.level) / 2
-        shares, unknown = np.array([0.5, tail, 1 - tail]), np.full((3, len(N)), np.nan)
-        if not seen:
-            return np.vstack([unknown, unknown])
-        R = unknown if seen.Z is None else seen.responses(N, shares).T
-        return np.vstack([seen.throughputs(N, shares).T, R])
+        if not self._seen[0]:
+            return np.full((6, len(N)), np.nan)
+        names = ["X", "low", "high", "R", "R_low", "R_high"]
+        return forecast(self._seen[0], N, self.level).reindex(columns=names).to_numpy().T
 
     def _by_law(self, N: np.ndarray) -> np.ndarray:
         """The same at other loads, with the interval of a new measurement."""
