@@ -13,7 +13,6 @@ Latencies may be in any unit of time; often only their ratio is known.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -28,31 +27,13 @@ NODES = 1000
 LINE = 64
 
 
-@dataclass(frozen=True)
-class Topology:
-    """`nodes` with `cpus` processors each, and the latencies inside a node and across nodes."""
-
-    nodes: int
-    cpus: int
-    t_local: float
-    t_remote: float
-
-    def __post_init__(self):
-        count("nodes", self.nodes)
-        count("cpus", self.cpus)
-
-    def latency(self, f_remote):
-        """Mean latency if a share `f_remote` of the accesses is remote.
-
-        >>> Topology(4, cpus=4, t_local=1.0, t_remote=3.0).latency(0.75)
-        2.5
-        """
-        return mean_latency(f_remote, self.t_local, self.t_remote)
-
-
 @formula("R", valid)
 def mean_latency(f_remote, t_local, t_remote):
-    """Mean latency of accesses, a share `f_remote` of which goes to another node."""
+    """Mean latency of accesses, a share `f_remote` of which goes to another node.
+
+    >>> mean_latency(0.75, t_local=1.0, t_remote=3.0)
+    2.5
+    """
     return t_local + f_remote * (t_remote - t_local)
 
 

@@ -52,10 +52,6 @@ ROOMS = (queueing, networks, locks, memory, numa, storage, partition, nodes, sca
 ALGEBRA = ("queueing.while_stable",)
 
 
-def latency(nodes, cpus, t_local, t_remote, f_remote):
-    return numa.Topology(nodes, cpus, t_local, t_remote).latency(f_remote)
-
-
 def _public():
     found = {}
     for room in ROOMS:
@@ -63,7 +59,7 @@ def _public():
             here = isfunction(f) and f.__module__.startswith("nummodel.models.")
             if not name.startswith("_") and (here or isinstance(f, Formula)):
                 found.setdefault(id(f), (f"{room.__name__.rpartition('.')[2]}.{name}", f))
-    return dict(found.values()) | {"numa.Topology.latency": latency}
+    return dict(found.values())
 
 
 FUNCTIONS = {name: f for name, f in _public().items() if name not in ALGEBRA}
@@ -199,7 +195,6 @@ DRAWN = {
     "copies": table(0.5, 1.0, 1.0, 0.0, 1e-300),
     "over": lambda rng, _: [None, [0], [0, 1], [5], [0, 0], [10**9]][rng.integers(6)],
     "cpu": lambda rng, _: [0, [0], [0, 1], [3, 3, 0], [-1], [10**9]][rng.integers(6)],
-    "cpus": lambda rng, _: number(rng, "c"),
     "servers": lambda rng, _: number(rng, "c"),
     "law": lambda rng, _: list(scaling.LAWS.values())[rng.integers(4)],
     "networks.N": by_class("N"),
