@@ -21,7 +21,6 @@ from nummodel.arguments import (
     LARGEST,
     aligned,
     checked,
-    continuous,
     count,
     feasible,
     indices,
@@ -111,19 +110,6 @@ class Requests(NamedTuple):
     X: Any
     R: Any
     rho: Any
-
-
-@formula("f_remote", continuous)
-def ramdisk_remote(nodes, r):
-    """Share of the requests that copy across nodes, processors being spread over them evenly.
-
-    With a RAM disk on one of q nodes these are all requests but 1/q, without the share `r` of
-    requests for data that are only read and have a copy on each node.
-
-    >>> ramdisk_remote(nodes=[1, 4, 4, 4], r=[0.0, 0.0, 0.5, 1.0])
-    array([0.   , 0.75 , 0.375, 0.   ])
-    """
-    return (1 - r) * (1 - 1 / nodes)
 
 
 @checked
@@ -217,25 +203,3 @@ def interrupted_response(D, rho):
     array([ 1.,  2., inf])
     """
     return while_stable(rho, D / (1 - rho))
-
-
-@checked
-def unused_cycles(interrupt, mp_synch, busy):
-    """Whether the processors that take the interrupts should run clients as well: true or false.
-
-    The rule for CPUs 0-3 of an AlphaServer GS (Covert 2002, slide 26): yes if less than 50 % of
-    their time is interrupt stack and MP synchronization, and CPUs 1-3 are less than 75 % busy
-    overall. Arguments are shares of time, their last axis being CPUs 0 to 3; the rule takes these
-    processors together, as MONITOR MODES /CPU=(0,1,2,3) shows them.
-
-    >>> unused_cycles(interrupt=[0.3, 0.4, 0.4, 0.2], mp_synch=0.1, busy=[0.9, 0.6, 0.6, 0.9])
-    True
-    >>> unused_cycles(interrupt=[0.3, 0.4, 0.4, 0.2], mp_synch=0.2, busy=0.6)
-    False
-    """
-    waiting = within("interrupt + mp_synch", interrupt + mp_synch, 0, 1 + 1e-9)
-    shares = {"interrupt": interrupt, "mp_synch": mp_synch, "busy": busy, "CPUs 0-3": np.empty(4)}
-    shape = aligned(shares)  # where one figure is given, it is that of each CPU
-    waiting, busy = np.broadcast_to(waiting, shape), np.broadcast_to(busy, shape)
-    answer = (waiting.mean(-1) < 0.50) & (busy[..., 1:].mean(-1) < 0.75)
-    return answer if answer.ndim else bool(answer)

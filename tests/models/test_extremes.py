@@ -239,7 +239,7 @@ def arguments(rng, function):
 # --- what is asked ----------------------------------------------------------------------------
 
 #: Results that are shares, by the end of a function's name.
-SHARES = ("erlang_b", "erlang_c", "_blocking", "ramdisk_remote")
+SHARES = ("erlang_b", "erlang_c", "_blocking")
 #: May be above 1, as their documentation says: what is asked for and cannot be had.
 LOADS = ("storage.interrupt_load",)
 

@@ -9,7 +9,6 @@ import pytest
 from quick import one_in
 
 from nummodel.models import networks, operational, queueing, storage
-from nummodel.records import data
 
 # --- a RAM disk, simulated --------------------------------------------------------------------
 
@@ -101,15 +100,6 @@ def test_all_replicated_has_no_remote_read():
     far = storage.ramdisk(12, **(DISK | {"t_remote": 50.0}), nodes=3, r=1.0)
     assert near.X == pytest.approx(far.X, rel=1e-12)
     assert near.X == pytest.approx(3 * storage.ramdisk(4, **DISK).X, rel=1e-9)
-
-
-def test_remote_share_by_counting():
-    """Every processor of q nodes asks once for each block, k of which only are read."""
-    for q, k in ((1, 0), (2, 3), (3, 0), (3, 5), (8, 10)):
-        asked = [(node, block) for node in range(q) for block in range(10)]
-        far = [node != 0 and block >= k for node, block in asked]
-        assert storage.ramdisk_remote(q, k / 10) == pytest.approx(np.mean(far))
-    assert storage.ramdisk_remote(3, 0.0) == pytest.approx(2 / 3)
 
 
 @pytest.mark.parametrize("held", [0.0, 0.6])
@@ -230,35 +220,6 @@ def arrivals(rng, rate, during):
 
 
 @pytest.mark.parametrize(
-    "interrupt, mp_synch, busy, answer",
-    [
-        (0.20, 0.29, 0.74, True),
-        (0.20, 0.30, 0.74, False),  # less than, as the slide says
-        (0.20, 0.29, 0.75, False),
-        ([0.9, 0.3, 0.2, 0.1], 0.1, [1.0, 0.6, 0.6, 0.6], True),  # together; CPU 0 may be full
-        ([0.8, 0.3, 0.3, 0.1], 0.15, [1.0, 0.6, 0.6, 0.6], False),
-        ([0.1] * 4, 0.1, [0.0, 0.8, 0.8, 0.8], False),
-        ([0.1] * 4, 0.1, [0.5, 0.6, 0.6, 1.0], True),  # a dedicated lock manager on CPU 3
-    ],
-)
-def test_unused_cycles(interrupt, mp_synch, busy, answer):
-    assert storage.unused_cycles(interrupt, mp_synch, busy) is answer
-
-
-def test_unused_cycles_has_the_bounds_that_the_table_gives():
-    bound = data.load("gs-examples").set_index("figure")["high"]
-    synch, busy = bound.filter(like="clients may run")
-    assert storage.unused_cycles(0.0, synch - 0.01, busy - 0.01) is True
-    assert storage.unused_cycles(0.0, synch, busy - 0.01) is False
-    assert storage.unused_cycles(0.0, synch - 0.01, busy) is False
-
-
-def test_unused_cycles_of_many_samples():
-    busy = np.array([[0.9, 0.5, 0.5, 0.5], [0.1, 0.9, 0.9, 0.9]])
-    assert storage.unused_cycles(0.2, 0.1, busy).tolist() == [True, False]
-
-
-@pytest.mark.parametrize(
     "call, named",
     [
         (lambda: storage.devices(-1.0), "S is -1.0"),
@@ -289,7 +250,6 @@ def test_unused_cycles_of_many_samples():
         (lambda: storage.ramdisk(4, **DISK, nodes=0), "nodes is 0"),
         (lambda: storage.ramdisk(4, **DISK, r=[0.0, 1.5]), "r is 1.5"),
         (lambda: storage.ramdisk(4, **DISK, held=-0.1), "held is -0.1"),
-        (lambda: storage.ramdisk_remote(2, np.nan), "r is nan"),
         (lambda: storage.interrupt_load(1.0, -1.0, [0], 4), "S is -1.0"),
         (lambda: storage.interrupt_load([1.0, np.nan], 1.0, [0, 1], 4), "X is nan"),
         (lambda: storage.interrupt_load(1.0, 1.0, [0], 2.5), "c is 2.5"),
@@ -300,13 +260,6 @@ def test_unused_cycles_of_many_samples():
         (lambda: storage.interrupt_load(1.0, 1.0, [0.5], 4), "cpu is"),
         (lambda: storage.interrupted_response(1.0, 1.1), "rho is 1.1"),
         (lambda: storage.interrupted_response(np.nan, 0.5), "D is nan"),
-        (lambda: storage.unused_cycles(1.1, 0.0, 0.0), "interrupt is 1.1"),
-        (lambda: storage.unused_cycles(0.1, np.nan, 0.0), "mp_synch is nan"),
-        (lambda: storage.unused_cycles(0.1, 0.0, [0.1, -1.0]), "busy is -1"),
-        (lambda: storage.unused_cycles("much", 0.0, 0.1), "interrupt is 'much'"),
-        (lambda: storage.unused_cycles(0.6, 0.5, 0.9), r"interrupt \+ mp_synch is 1.1"),
-        (lambda: storage.unused_cycles([0.9, 0, 0, 0], [0.2, 0, 0, 0], 0.9), r"mp_synch is 1.1"),
-        (lambda: storage.unused_cycles([0.1] * 3, 0.1, 0.1), r"interrupt \(3,\).* CPUs 0-3"),
     ],
 )
 def test_bad_input_is_named(call, named):
