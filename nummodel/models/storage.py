@@ -13,7 +13,7 @@ Times are in seconds, rates per second, utilisations are fractions.
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -104,17 +104,9 @@ def iops(N, R, X_max) -> tuple[Any, Any]:
 # --- RAM disk ---------------------------------------------------------------------------------
 
 
-class Requests(NamedTuple):
-    """`X` requests per second, `R` seconds each, `rho` the home disk's lock in use."""
-
-    X: Any
-    R: Any
-    rho: Any
-
-
 @checked
-def ramdisk(N, Z, S, t_local, t_remote, nodes=1, r=0.0, held=1.0) -> Requests:
-    """N processors, spread over `nodes` as evenly as can be, that use RAM disks every `Z`.
+def ramdisk(N, Z, S, t_local, t_remote, nodes=1, r=0.0, held=1.0):
+    """Requests per second of N processors on `nodes`, as evenly as can be, that think for `Z`.
 
     A request holds the driver's lock of its disk for `S`. Then the processor copies the block, in
     `t_local` from the memory of its own node or `t_remote` from that of another, and keeps the lock
@@ -123,9 +115,8 @@ def ramdisk(N, Z, S, t_local, t_remote, nodes=1, r=0.0, held=1.0) -> Requests:
 
     One disk whose lock is held throughout is one server, and more nodes only make it slower:
 
-    >>> one = ramdisk(N=12, Z=0.0, S=1.0, t_local=1.0, t_remote=4.0, nodes=[1, 3])
-    >>> one.X.round(3), one.rho
-    (array([0.5 , 0.25]), array([1., 1.]))
+    >>> ramdisk(N=12, Z=0.0, S=1.0, t_local=1.0, t_remote=4.0, nodes=[1, 3]).round(3)
+    array([0.5 , 0.25])
 
     This is a closed network with a class for each node, solved by `networks.solve`: exact for
     exponential locks if no copy holds the lock or none crosses. Otherwise all uses of the home
@@ -138,8 +129,8 @@ def ramdisk(N, Z, S, t_local, t_remote, nodes=1, r=0.0, held=1.0) -> Requests:
     sizes = (min(_classes.terms(p, len(p)), networks.LARGEST) for p in spread)
     terms = sum(max(TERMS // 2000, some) for some in sizes)
     feasible("terms of all systems asked for", terms, TERMS, "fewer at a time, or smaller N")
-    solved = np.vectorize(_ramdisk, otypes=[float] * 3)
-    return Requests(*(v[()] for v in solved(N, Z, S, t_local, t_remote, nodes, r, held)))
+    each = np.vectorize(_ramdisk, otypes=[float])
+    return each(N, Z, S, t_local, t_remote, nodes, r, held)[()]
 
 
 def _spread(N: int, nodes: int, r: float) -> list[int]:
@@ -152,23 +143,21 @@ def _spread(N: int, nodes: int, r: float) -> list[int]:
     return [(N + nodes - 1 - i) // nodes for i in range(nodes)]
 
 
-def _ramdisk(N, Z, S, t_local, t_remote, nodes, r, held) -> tuple[float, float, float]:
-    """`ramdisk` at one point."""
+def _ramdisk(N, Z, S, t_local, t_remote, nodes, r, held) -> float:
+    """`ramdisk` at one point: a class for each node with processors, a station for each disk."""
     if not N:
-        return 0.0, np.nan, 0.0
+        return 0.0
     there = _spread(int(N), int(nodes), r)
-    q = len(there)
-    at_home = np.arange(q) == 0
+    at_home = np.arange(len(there)) == 0
     copy = np.where(at_home, t_local, t_remote)  # from or to the home disk, for each node
     visits = (1 - r) + r * at_home  # of the home disk
-    copying = (1 - held) * (r * t_local + (1 - r) * copy)
-    demand, X = np.diag(np.full(q, r * (S + held * t_local))), np.array(there, dtype=float)
+    away = Z + (1 - held) * (r * t_local + (1 - r) * copy)
+    demand = np.diag(np.full(len(there), r * (S + held * t_local)))
+    X = np.array(there, dtype=float)
     for solver in [networks.schweitzer] * STEPS + [networks.solve]:
         demand[0] = visits * np.average(S + held * copy, weights=X * visits)
-        solved = solver([networks.queue(D) for D in demand], tuple(there), Z + copying)
-        X = solved.X
-    R = np.average((copying + solved.R)[X > 0], weights=X[X > 0])
-    return float(X.sum()), float(R), float(solved.rho[0].sum())
+        X = solver([networks.queue(D) for D in demand], tuple(there), away).X
+    return float(X.sum())
 
 
 # --- interrupts -------------------------------------------------------------------------------

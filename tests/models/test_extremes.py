@@ -266,9 +266,6 @@ def sound(function, given, result):
             N, X, R = np.asarray(given["N"]), np.asarray(parts["X"]), np.asarray(parts["R"])
             if not near((X * (R + given.get("Z", 0.0)))[N > 0], N[N > 0]):
                 return "Little's law"
-    elif isinstance(result, storage.Requests):
-        parts = result._asdict()
-        parts["R"] = np.where(np.asarray(given["N"]) == 0, 0.0, result.R)
     elif isinstance(result, (locks.Contended, numa.Mix)):
         parts = result._asdict()
     elif isinstance(result, dict):  # outlook's ratios
