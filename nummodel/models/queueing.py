@@ -51,18 +51,6 @@ def mm1_response(lamda, S):
     return while_stable(lamda * S, S / (1 - lamda * S))
 
 
-@station
-def mm1_response_percentile(lamda, S, p):
-    """M/M/1: the response time that a share `p` does not exceed; it is exponential.
-
-    >>> mm1_response_percentile(0.5, 1.0, 0.95)
-    5.99146...
-    """
-    from scipy.special import xlog1py
-
-    return np.where(lamda * S < 1, -xlog1py(S, -p) / (1 - lamda * S), np.inf)
-
-
 @formula("W", valid)
 def mg1_waiting(lamda, S, cv2):
     """M/G/1: mean wait, where `cv2` is the variance of service over its mean squared.
@@ -156,10 +144,8 @@ def mmc_response_percentile(lamda, S, c, p):
     from scipy.special import exprel
 
     lamda, S, c, p = np.broadcast_arrays(lamda, S, c, p)
-    known = (lamda * S < c) & (p < 1)
-    C = np.where(known, unwrap(erlang_c)(lamda * S, c), 0.0)
-    spare = np.where(known, c - lamda * S, 1.0)  # rate at which the queue drains, service being 1
-    y = np.where(known, -np.log1p(-p), 0.0)
+    C, y = unwrap(erlang_c)(lamda * S, c), -np.log1p(-p)
+    spare = c - lamda * S  # rate at which the queue drains, service being 1
 
     def excess(x, C, spare, y):
         """-log P(response > x services) - y; the slower exponential is taken out of P."""
@@ -172,7 +158,7 @@ def mmc_response_percentile(lamda, S, c, p):
     half = y + log(2)
     end = half + np.maximum(np.log(C) + half, 0) / spare
     response = S * find_root(excess, (y, end), args=(C, spare, y)).x
-    return np.where(known | (S == 0), response, np.inf)
+    return np.where(S == 0, 0.0, np.where((spare > 0) & (p < 1), response, np.inf))
 
 
 @formula("W", valid)
@@ -242,12 +228,6 @@ def repairman_waiting(N, S, c, Z):
         busy = busy + last * (np.minimum(n, c) - busy)
         queue = queue + last * (np.maximum(n - c, 0) - queue)
     return np.where(queue > 0, S * queue / busy, 0.0)
-
-
-@station
-def repairman_response(N, S, c, Z):
-    """M/M/c//N: mean response time, thinking not included."""
-    return S + repairman_waiting(N, S, c, Z)
 
 
 @station

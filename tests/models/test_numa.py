@@ -165,7 +165,7 @@ def test_the_law_is_as_far_off_a_closed_queue_as_it_says(N, at_half, at_nine_ten
     """Exact: machine repairman, N reads a channel, from idle to full. Percents of the docstring."""
     S, delay, m = 1.0, 2.0, 4
     think = np.r_[0.0, np.geomspace(0.1, 2000, 2000)]
-    R = queueing.repairman_response(N, S, 1, think + delay) + delay
+    R = S + queueing.repairman_waiting(N, S, 1, think + delay) + delay
     B = m * numa.LINE * N / (R + think)
     machine = {"R0": delay + S, "t_row": 0.0, "channels": m * B[0] / (m * numa.LINE / S)}
     model = numa.loaded_latency(B=B, B_max=B[0], lines=N * m, **machine)

@@ -77,7 +77,7 @@ def test_one_node_is_the_machine_repairman(held):
     N = np.array([1, 2, 8, 40])
     own = storage.ramdisk(N, **DISK, held=held)
     hold, think = 0.5 + held * 0.5, 9.0 + (1 - held) * 0.5
-    R = queueing.repairman_response(N, hold, 1, think)
+    R = hold + queueing.repairman_waiting(N, hold, 1, think)
     np.testing.assert_allclose(own, N / (think + R), rtol=1e-9)
     other = storage.ramdisk(N, 9.0, 0.5, 0.5, 70.0, nodes=1, r=0.4, held=held)
     np.testing.assert_allclose(other, own, rtol=1e-9)
