@@ -7,43 +7,31 @@ A closed system of N outstanding requests (its queue depth) goes through station
 >>> networks.solve(path, [1, 16, 64]).X.round(1)
 array([111.1, 666.7, 888.9])
 
-Little's law, `operational.little_population`, relates depth, IOPS and latency.
-`operational.throughput_at` gives the rate of interrupts at which a processor's utilisation is rho.
+Little's law, `operational.little_population`, relates depth, IOPS and latency. A request must wait
+somewhere from a depth of `operational.saturation` on. For a drive of which only the latency of one
+request alone, D, and the most IOPS, 1/D_max, are known, `operational.asymptotic_throughput_max` are
+the IOPS if any part can serve any request. `operational.balanced_throughput_min` are those of
+D/D_max `devices`, the least if each request needs one particular device, service times are
+exponential, and crowding makes no device slower. The two differ most, by nearly a factor of two, at
+N = D/D_max. `operational.throughput_at` gives the rate of interrupts at which a processor's
+utilisation is rho.
+
 Times are in seconds, rates per second, utilisations are fractions.
 """
 
-from collections.abc import Sequence
-from typing import Any
-
 import numpy as np
 
-from nummodel.arguments import (
-    LARGEST,
-    aligned,
-    checked,
-    count,
-    feasible,
-    indices,
-    valid,
-    within,
-)
+from nummodel.arguments import LARGEST, checked, count, feasible, valid, within
 from nummodel.formula import formula
 from nummodel.models import _classes, networks
-from nummodel.models.operational import (
-    asymptotic_throughput_max,
-    balanced_throughput_min,
-    saturation,
-)
 from nummodel.models.queueing import while_stable
 
-#: Most devices, and most processors that take interrupts.
+#: Most devices.
 MANY = 100_000
 #: Most nodes of a split RAM disk, and most terms of a grid of RAM disks: some seconds of work.
 NODES, TERMS = 64, 2 * networks.LARGEST
 #: Steps to the mean hold of the home disk's lock, which depends on how often each node uses it.
 STEPS = 8
-
-# --- devices ----------------------------------------------------------------------------------
 
 
 def devices(S, m: int = 1) -> list[networks.Station]:
@@ -59,49 +47,6 @@ def devices(S, m: int = 1) -> list[networks.Station]:
     """
     m, S = count("m", m, most=MANY), within("S", S, 0, ndim=(0, 1))
     return [networks.queue(S / m)] * m
-
-
-def saturation_depth(stations: Sequence[networks.Station]) -> float:
-    """Queue depth beyond which a request must wait somewhere, whatever the order.
-
-    For m disks alone it is m. A delay adds to the time, but no request waits there.
-
-    >>> saturation_depth(devices(0.008, m=8))
-    8.0
-    >>> saturation_depth([networks.queue(0.001), *devices(0.008, m=8)])  # adapter or disks
-    9.0
-    """
-    D, _, _ = networks._network(stations, 0.0)
-    if D.ndim > 1:
-        raise ValueError("stations: expected one D each")
-    widest = max((s.D / s.capacity.max() for s in stations if s.capacity is not None), default=0.0)
-    return float(saturation.unchecked(D=D.sum(), D_max=widest, Z=0.0))
-
-
-@checked
-def iops(N, R, X_max) -> tuple[Any, Any]:
-    """Lowest and highest IOPS of a drive with N requests outstanding.
-
-    `R` is the latency of one request alone and `X_max` the most IOPS. The upper limit is that of a
-    drive in which any part can serve any request. The lower limit is that of R X_max `devices`, if
-    each request needs one particular device, service times are exponential, and crowding makes no
-    device slower. The two differ most, by nearly a factor of two, at N = R X_max. The latency is N
-    divided by the IOPS.
-
-    >>> iops(N=[1, 40, 4000], R=80e-6, X_max=500e3)
-    (array([ 12500.        , 253164.5..., 495172.0...]), array([ 12500., 500000., 500000.]))
-
-    Raises ValueError for no requests and where X_max is less than 1/R, that of one request alone.
-    """
-    within("N", N, 1)
-    if (R * X_max < 1 - 1e-9).any():
-        least = "at least 1/R, what one request alone gets"
-        raise ValueError(f"X_max is {X_max.min():g}, expected {least}")
-    drive = {"N": N, "D": R, "D_max": 1 / X_max, "Z": 0.0}
-    return balanced_throughput_min(**drive), asymptotic_throughput_max(**drive)
-
-
-# --- RAM disk ---------------------------------------------------------------------------------
 
 
 @checked
@@ -158,27 +103,6 @@ def _ramdisk(N, Z, S, t_local, t_remote, nodes, r, held) -> float:
         demand[0] = visits * np.average(S + held * copy, weights=X * visits)
         X = solver([networks.queue(D) for D in demand], tuple(there), away).X
     return float(X.sum())
-
-
-# --- interrupts -------------------------------------------------------------------------------
-
-
-def interrupt_load(X, S, cpu: Sequence[int], c: int) -> np.ndarray:
-    """Share of each of `c` processors that interrupts take: adapter i interrupts `cpu[i]`.
-
-    `X` has each adapter's interrupts per second, and `S` the seconds of an interrupt, one number or
-    one per adapter. A share above 1 means that the processor cannot take so many.
-
-    >>> interrupt_load(X=[8e3, 8e3, 4e3], S=25e-6, cpu=[0, 0, 0], c=4)
-    array([0.5, 0. , 0. , 0. ])
-    >>> interrupt_load(X=[8e3, 8e3, 4e3], S=25e-6, cpu=[1, 2, 3], c=4)
-    array([0. , 0.2, 0.2, 0.1])
-    """
-    c = count("c", c, most=MANY)
-    arrays = valid({"X": X, "S": S}) | {"cpu": indices("cpu", cpu, c)}
-    aligned(arrays)
-    rates, seconds, at = np.broadcast_arrays(*arrays.values())
-    return np.bincount(at.ravel(), (rates * seconds).ravel(), minlength=c)
 
 
 @formula("R", valid)

@@ -139,7 +139,7 @@ def test_devices_are_the_balanced_bound(m):
     np.testing.assert_allclose(X, low, rtol=1e-12)
 
 
-def test_iops_hold_every_drive_with_the_same_two_numbers():
+def test_bounds_hold_every_drive_with_the_same_two_numbers():
     """A gate, channels with one queue, two kinds of parts: all between, and all agree at N = 1."""
     N = np.arange(1, 300)
     drives = [
@@ -149,35 +149,14 @@ def test_iops_hold_every_drive_with_the_same_two_numbers():
         ([networks.queue(0.1), *storage.devices(0.4, m=4)], 0.5),
         ([networks.queue(0.02), *storage.devices(0.7, m=7)], 0.28),
     ]
-    low, high = storage.iops(N, R=1.0, X_max=10.0)
+    alike = {"N": N, "D": 1.0, "D_max": 0.1, "Z": 0.0}
+    low = operational.balanced_throughput_min(**alike)
+    high = operational.asymptotic_throughput_max(**alike)
     assert low[0] == pytest.approx(1.0) and high[0] == pytest.approx(1.0)
     for stations, Z in drives:
         X = networks.solve(stations, N, Z).X
         assert (low <= X * (1 + 1e-12)).all() and (X <= high * (1 + 1e-12)).all()
-    assert storage.iops(10, R=1.0, X_max=10.0) == pytest.approx((100 / 19, 10.0))
-    assert storage.iops(N[:, None], 1.0, [10.0, 20.0])[0].shape == (299, 2)
-
-
-def test_saturation_depth():
-    path = [networks.delay(0.001), networks.queue(0.002), *[networks.queue(0.004, servers=4)] * 2]
-    assert storage.saturation_depth(path) == pytest.approx(0.011 / 0.002)
-    # By definition: where the two straight bounds meet, and the curve is below both.
-    depth = np.arange(1, 40)
-    X = networks.solve(path, depth).X
-    assert (X <= np.minimum(depth / 0.011, 1 / 0.002)).all()
-    gap = np.minimum(depth / 0.011, 1 / 0.002) / X
-    assert abs(depth[gap.argmax()] - storage.saturation_depth(path)) < 1
-    assert storage.saturation_depth([networks.delay(1.0)]) == np.inf
-
-
-def test_interrupts_are_conserved():
-    X, S = [8e3, 5e3, 4e3], [20e-6, 30e-6, 10e-6]
-    for cpu in ([0, 0, 0], [1, 2, 3], [2, 2, 1]):
-        load = storage.interrupt_load(X, S, cpu, c=4)
-        assert load.sum() == pytest.approx(0.16 + 0.15 + 0.04)
-        assert load.shape == (4,)
-    most = operational.throughput_at(D=20e-6, c=1, rho=1.0)
-    assert storage.interrupt_load(most, 20e-6, [1], c=2).tolist() == pytest.approx([0, 1])
+    assert (low[9], high[9]) == pytest.approx((100 / 19, 10.0))
 
 
 @pytest.mark.parametrize("rho", [0.3, 0.8])
@@ -217,37 +196,16 @@ def arrivals(rng, rate, during):
         (lambda: storage.devices(np.nan), "S is nan"),
         (lambda: storage.devices([[1.0]]), "S is"),
         (lambda: storage.devices(1.0, m=10**9), "m is 1000000000, .* at most 100,000"),
-        (lambda: storage.saturation_depth(None), "stations"),
-        (lambda: storage.saturation_depth([networks.delay(0.0)]), "stations .* Z is 0"),
-        (lambda: storage.iops([], 1.0, 2.0), "N is empty"),
         (lambda: storage.ramdisk(10**4, **DISK, nodes=5000, r=0.5), "nodes is 5,000, .* most 64"),
         (lambda: storage.ramdisk(4, **(DISK | {"S": 1e100})), r"S \+ t_local .* is 1e.100"),
         (lambda: storage.ramdisk(np.ones(9000), **DISK), "terms of all systems"),
-        (lambda: storage.interrupt_load(1.0, 1.0, [0, [1]], 4), "cpu is"),
-        (lambda: storage.interrupt_load(1.0, 1.0, 0, 10**9), "c is 1000000000, .* at most 100,000"),
         (lambda: storage.devices(1.0, m=2.5), "m is 2.5"),
         (lambda: storage.devices(1.0, m=[1, 2]), "m is .*expected a whole number"),
-        (lambda: storage.saturation_depth([]), "stations"),
-        (lambda: storage.saturation_depth([0.008]), "stations"),
-        (lambda: storage.saturation_depth([networks.queue([1.0, 2.0])]), "stations"),
-        (lambda: storage.iops(1.5, 1.0, 2.0), "N is 1.5"),
-        (lambda: storage.iops([1, 0], 1.0, 2.0), "N is 0, expected a number of at least 1"),
-        (lambda: storage.iops(1, -1.0, 2.0), "R is -1.0"),
-        (lambda: storage.iops(1, 1.0, 0.5), "X_max is 0.5"),
-        (lambda: storage.iops(1, 1.0, np.nan), "X_max is nan"),
         (lambda: storage.ramdisk(2.5, **DISK), "N is 2.5"),
         (lambda: storage.ramdisk(4, **(DISK | {"S": np.nan})), "S is nan"),
         (lambda: storage.ramdisk(4, **DISK, nodes=0), "nodes is 0"),
         (lambda: storage.ramdisk(4, **DISK, r=[0.0, 1.5]), "r is 1.5"),
         (lambda: storage.ramdisk(4, **DISK, held=-0.1), "held is -0.1"),
-        (lambda: storage.interrupt_load(1.0, -1.0, [0], 4), "S is -1.0"),
-        (lambda: storage.interrupt_load([1.0, np.nan], 1.0, [0, 1], 4), "X is nan"),
-        (lambda: storage.interrupt_load(1.0, 1.0, [0], 2.5), "c is 2.5"),
-        (lambda: storage.interrupt_load(1.0, 1.0, [0], [4, 5]), "c is .*expected a whole"),
-        (lambda: storage.interrupt_load([1.0] * 3, 1.0, [0, 1], 4), r"X \(3,\).* cpu \(2,\)"),
-        (lambda: storage.interrupt_load(1.0, 1.0, [True], 4), "cpu is"),
-        (lambda: storage.interrupt_load(1.0, 1.0, [4], 4), "cpu is"),
-        (lambda: storage.interrupt_load(1.0, 1.0, [0.5], 4), "cpu is"),
         (lambda: storage.interrupted_response(1.0, 1.1), "rho is 1.1"),
         (lambda: storage.interrupted_response(np.nan, 0.5), "D is nan"),
     ],
