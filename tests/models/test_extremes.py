@@ -29,7 +29,6 @@ from nummodel.arguments import WHOLE
 from nummodel.formula import Formula
 from nummodel.models import (
     locks,
-    memory,
     networks,
     nodes,
     numa,
@@ -47,7 +46,7 @@ ATTACK = "NUMMODEL_CALLS" in os.environ
 CALLS = int(os.environ.get("NUMMODEL_CALLS", 2000))
 SEED = int(os.environ.get("NUMMODEL_SEED", 2026))
 LIMIT = 2.0
-ROOMS = (queueing, networks, locks, memory, numa, storage, partition, nodes, scaling, operational)
+ROOMS = (queueing, networks, locks, numa, storage, partition, nodes, scaling, operational)
 #: Takes expressions, as a part of formulas.
 ALGEBRA = ("queueing.while_stable",)
 
@@ -200,7 +199,7 @@ DRAWN = {
     "networks.Z": by_class("Z"),
     "networks.D": lambda rng, _: [number(rng, "D"), [time(rng)] * 3][rng.integers(2)],
     "latency": table(1.0, 2.0, 3.0, 0.0, 1e300, 1e-300),
-    "memory.channels": lambda rng, _: int(rng.choice([1, 2, 6, 0])),
+    "numa.memories.channels": lambda rng, _: int(rng.choice([1, 2, 6, 0])),
     "numa.nodes": lambda rng, _: number(rng, "nodes"),
     "storage.m": lambda rng, _: number(rng, "m"),
     "nodes.X": by_lock,
@@ -214,7 +213,7 @@ DRAWN = {
 def draw(rng, function, parameter, drawn):
     """A value for an argument, beside those that are drawn."""
     room = function.partition(".")[0]
-    for key in (f"{room}.{parameter.name}", parameter.name):
+    for key in (f"{function}.{parameter.name}", f"{room}.{parameter.name}", parameter.name):
         if key in DRAWN:
             return DRAWN[key](rng, drawn)
     name = known(parameter.name)
