@@ -78,18 +78,18 @@ def erlang_b(a, c):
     from scipy.special import gammaincc
 
     a, c = np.broadcast_arrays(a, c)
-    B = np.empty(a.shape)
     near_peak = c * np.log1p((c - a) / a) - (c - a)
-    heavy = (c > TERMS) & ((a > 1.4 * c) | ((near_peak > 600) & (a > c)))  # both factors vanish
-    counting = np.minimum(c, np.ceil(38 / np.log(a / c)))
-    for some, terms in ((c <= TERMS, c), (heavy, counting)):
-        B[some] = _summed(a[some], c[some], int(terms[some].max(initial=0)))
-    rest = (c > TERMS) & ~heavy
-    a, c = a[rest], c[rest]
+    vanish = (a > 1.4 * c) | ((near_peak > 600) & (a > c))  # both factors at the end
+    summed, few = (c <= TERMS) | vanish, np.where(vanish, np.ceil(38 / np.log(a / c)), c)
+    terms = int(np.minimum(few, c)[summed].max(initial=0))
+    inverse, k = np.ones(a.shape), c - terms
+    for _ in range(terms):  # 1 + c/a (1 + (c - 1)/a (1 + ...))
+        k = k + 1
+        inverse = np.where(k > 0, inverse * k / a, 0.0) + 1
     # a^c exp(-a)/c! by Stirling's series, about its peak, so that no digits cancel.
     stirling = (1 - (1 - 2 / (7 * c**2)) / (30 * c**2)) / (12 * c)
-    B[rest] = np.exp(-near_peak[rest] - stirling) / np.sqrt(2 * pi * c) / gammaincc(c + 1, a)
-    return np.minimum(B, 1.0)  # which rounding may exceed
+    many = np.exp(-near_peak - stirling) / np.sqrt(2 * pi * c) / gammaincc(c + 1, a)
+    return np.minimum(np.where(summed, 1 / inverse, many), 1.0)  # which rounding may exceed
 
 
 @station
@@ -263,12 +263,3 @@ def repairman_waiting_percentile(N, S, c, Z, p):
     root = find_root(excess, (0.0 * end, end), args=(p, *columns))
     wait = np.where(some, root.x * S / c, 0.0)
     return np.where(some & (p == 1), np.inf, wait)
-
-
-def _summed(a, c, terms):
-    """Erlang B by the last terms of its series, 1 + c/a (1 + (c-1)/a (1 + ...))."""
-    total, k = np.ones(a.shape), c - terms
-    for _ in range(terms):
-        k = k + 1
-        total = np.where(k > 0, total * k / a, 0.0) + 1
-    return 1 / total
