@@ -175,7 +175,9 @@ def _latencies(h: Any, h_remote: Any, nodes: int) -> tuple[float | None, Any]:
     far = within("h_remote", h_remote, 0, 1e30, ndim=(0, 2))
     if far.ndim and (len(set(far.shape)) > 1 or len(far) < max(nodes, 2)):
         raise ValueError(f"h_remote is {far.shape}, expected a row and a column for {nodes} nodes")
-    h = _one("h", np.diag(far).mean() if h is None and far.ndim else h)
+    if h is None and far.ndim == 0:
+        raise ValueError("h is None, expected a hand-over inside a node beside h_remote")
+    h = _one("h", np.diag(far).mean() if h is None else h)
     ordered({"h": h, "h_remote": _across(far)}, "h", "h_remote")
     return h, far
 

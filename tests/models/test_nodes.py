@@ -279,7 +279,7 @@ GOOD = {"X": {"queue": 1.0}, "N": 10, "nodes": 2, "h": 0.1, "h_remote": 0.2}
         ({"N": 10**6}, "N is 1,000,000, expected at most"),
         ({"nodes": 10**6}, "nodes is 1,000,000, expected at most"),
         ({"nodes": None}, "nodes is None"),
-        ({"h": None}, "h is None, expected a number"),
+        ({"h": None}, "h is None, expected a hand-over inside"),
         ({"h_remote": "far"}, "h_remote is 'far'"),
         ({"X": {"queue": 0.0}}, r"X\[1\]\['queue'\] is 0"),
         ({"X": {"queue": np.nan}}, r"X\[1\]\['queue'\] is nan"),
