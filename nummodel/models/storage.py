@@ -1,4 +1,4 @@
-"""The I/O path: devices and adapters, a RAM disk, and the processor that takes the interrupts.
+"""The I/O path: devices and adapters, and RAM disks.
 
 A closed system of N outstanding requests (its queue depth) goes through stations, as in `networks`:
 
@@ -13,18 +13,15 @@ request alone, D, and the most IOPS, 1/D_max, are known, `operational.asymptotic
 the IOPS if any part can serve any request. `operational.balanced_throughput_min` are those of
 D/D_max `devices`, the least if each request needs one particular device, service times are
 exponential, and crowding makes no device slower. The two differ most, by nearly a factor of two, at
-N = D/D_max. `operational.throughput_at` gives the rate of interrupts at which a processor's
-utilisation is rho.
+N = D/D_max.
 
 Times are in seconds, rates per second, utilisations are fractions.
 """
 
 import numpy as np
 
-from nummodel.arguments import LARGEST, checked, count, feasible, valid, within
-from nummodel.formula import formula
+from nummodel.arguments import LARGEST, checked, count, feasible, within
 from nummodel.models import _classes, networks
-from nummodel.models.queueing import while_stable
 
 #: Most devices.
 MANY = 100_000
@@ -103,16 +100,3 @@ def _ramdisk(N, Z, S, t_local, t_remote, nodes, r, held) -> float:
         demand[0] = visits * np.average(S + held * copy, weights=X * visits)
         X = solver([networks.queue(D) for D in demand], tuple(there), away).X
     return float(X.sum())
-
-
-@formula("R", valid)
-def interrupted_response(D, rho):
-    """Mean time for work of `D` on a processor of which interrupts take a share `rho`.
-
-    Interrupts come at random and go before the work, which takes D/(1 - rho). A program that waits
-    for its slowest part gets slower as a whole, not only on one of its processors.
-
-    >>> interrupted_response(D=1.0, rho=[0.0, 0.5, 1.0])
-    array([ 1.,  2., inf])
-    """
-    return while_stable(rho, D / (1 - rho))

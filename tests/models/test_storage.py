@@ -159,35 +159,6 @@ def test_bounds_hold_every_drive_with_the_same_two_numbers():
     assert (low[9], high[9]) == pytest.approx((100 / 19, 10.0))
 
 
-@pytest.mark.parametrize("rho", [0.3, 0.8])
-def test_interrupted_work_simulated(rho):
-    """Interrupts at random times, exponential, in the way of work of constant length."""
-    rng, S, D, samples = random.Random(7), 0.02, 1.0, []
-    for _ in range(4000):
-        left, clock = D, 0.0
-        while left > 0:
-            runs = rng.expovariate(rho / S)  # until the next interrupt that finds it running
-            clock += min(left, runs)
-            left -= runs
-            pending = 1 if left > 0 else 0
-            while pending:  # further ones may come meanwhile
-                served = rng.expovariate(1 / S)
-                clock += served
-                pending += -1 + sum(1 for _ in arrivals(rng, rho / S, served))
-        samples.append(clock)
-    half = 2.576 * stdev(samples) / len(samples) ** 0.5
-    assert half < 0.02 * mean(samples)
-    assert storage.interrupted_response(D, rho) == pytest.approx(mean(samples), abs=half)
-
-
-def arrivals(rng, rate, during):
-    """Times of Poisson arrivals."""
-    at = rng.expovariate(rate)
-    while at < during:
-        yield at
-        at += rng.expovariate(rate)
-
-
 @pytest.mark.parametrize(
     "call, named",
     [
@@ -206,8 +177,6 @@ def arrivals(rng, rate, during):
         (lambda: storage.ramdisk(4, **DISK, nodes=0), "nodes is 0"),
         (lambda: storage.ramdisk(4, **DISK, r=[0.0, 1.5]), "r is 1.5"),
         (lambda: storage.ramdisk(4, **DISK, held=-0.1), "held is -0.1"),
-        (lambda: storage.interrupted_response(1.0, 1.1), "rho is 1.1"),
-        (lambda: storage.interrupted_response(np.nan, 0.5), "D is nan"),
     ],
 )
 def test_bad_input_is_named(call, named):
