@@ -21,7 +21,7 @@ Times are in seconds, rates per second, utilisations are fractions.
 import numpy as np
 
 from nummodel.arguments import LARGEST, checked, count, feasible, within
-from nummodel.models import _classes, networks
+from nummodel.models import networks
 
 #: Most devices.
 MANY = 100_000
@@ -68,7 +68,7 @@ def ramdisk(N, Z, S, t_local, t_remote, nodes=1, r=0.0, held=1.0):
     within("Z + S + t_local + t_remote", Z + S + t_local + t_remote, 0, LARGEST / 2)
     points = zip(*map(np.ravel, np.broadcast_arrays(N, nodes, r)), strict=True)
     spread = [_spread(int(n), int(q), one) for n, q, one in points]
-    sizes = (min(_classes.terms(p, len(p)), networks.LARGEST) for p in spread)
+    sizes = (min(networks._terms(p, len(p)), networks.LARGEST) for p in spread)
     terms = sum(max(TERMS // 2000, some) for some in sizes)
     feasible("terms of all systems asked for", terms, TERMS, "fewer at a time, or smaller N")
     each = np.vectorize(_ramdisk, otypes=[float])
