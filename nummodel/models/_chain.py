@@ -41,8 +41,6 @@ def solve(grant: Grant, N, Z, c=np.inf) -> Contended:
     >>> solve(lambda n: 1.0, N=[1, 16, 10**3], Z=15.0).X.round(4)
     array([0.0625, 0.8554, 1.    ])
 
-    The grant is called once for each n.
-
     With `c` processors, a thread that waits gives its processor away, as at a lock that blocks: at
     most c threads think or hold at a time. A thread that spins keeps it: then N is min(N, c).
     """

@@ -59,12 +59,12 @@ class Solution:
 
 def queue(D, servers: int = 1) -> Station:
     """A queue in front of `servers` equal servers; `D` is a demand [s], or one per class."""
-    return Station(_demand(D), np.arange(1.0, count("servers", servers, most=MANY) + 1))
+    return load_dependent(D, np.arange(1.0, count("servers", servers, most=MANY) + 1))
 
 
 def delay(D) -> Station:
     """Service without queueing, as if there were a server for everyone; `D` as in `queue`."""
-    return Station(_demand(D), None)
+    return Station(within("D", D, 0, ndim=(0, 1))[()], None)
 
 
 def load_dependent(D, capacity: Sequence[float] | np.ndarray) -> Station:
@@ -77,7 +77,8 @@ def load_dependent(D, capacity: Sequence[float] | np.ndarray) -> Station:
     values = within("capacity", capacity, 1 / HIGHEST, ndim=(1,))
     feasible("length of capacity", len(values), MANY, "a number for each customer")
     differing = np.flatnonzero(values != values[-1])
-    return Station(_demand(D), values[: differing[-1] + 2 if len(differing) else 1])
+    D = within("D", D, 0, ndim=(0, 1))[()]
+    return Station(D, values[: differing[-1] + 2 if len(differing) else 1])
 
 
 @np.errstate(all="ignore")
@@ -108,7 +109,7 @@ def solve(stations: Sequence[Station], N, Z=0.0) -> Solution:
     D, Z, queues = _network(stations, Z)
     if D.ndim == 2:
         return _of_classes(D, queues, N, Z, LARGEST)
-    counts = _counts(N)
+    counts = within("N", N, 0, MANY, whole=True).astype(int)
     n = counts.ravel()
     capacities = [np.ones(1) if s.capacity is None else s.capacity for s in stations]
     X, Q = _convolution.exact(D, capacities, queues, Z, n)
@@ -155,7 +156,7 @@ def schweitzer(stations: Sequence[Station], N: tuple[int, ...], Z=0.0) -> Soluti
 
 def _of_classes(D, queues, N, Z, most: int) -> Solution:
     """A solution in several classes, exact for up to `most` terms, and checked."""
-    n = _counts(N)
+    n = within("N", N, 0, MANY, whole=True).astype(int)
     _one_per_class("N", n, Z.shape)
     exact = _terms(n.tolist(), len(D)) <= most
     solver = _exact if exact else _schweitzer
@@ -259,14 +260,6 @@ def _network(stations: Sequence[Station], Z) -> tuple[np.ndarray, Any, np.ndarra
     if any(s.capacity is not None and len(s.capacity) > 1 for s in stations):
         raise ValueError("stations: with several classes, expected queues of one server")
     return D, np.broadcast_to(think, D.shape[1:]), queues
-
-
-def _demand(D) -> Any:
-    return within("D", D, 0, ndim=(0, 1))[()]
-
-
-def _counts(N) -> np.ndarray:
-    return within("N", N, 0, MANY, whole=True).astype(int)
 
 
 def _one_per_class(name: str, values: np.ndarray, shape: tuple[int, ...]) -> None:

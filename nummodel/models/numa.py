@@ -45,9 +45,8 @@ def striped(nodes: int, over: Sequence[int] | None = None) -> np.ndarray:
     """
     nodes = count("nodes", nodes, most=NODES)
     where = indices("over", np.arange(nodes) if over is None else over, nodes, ndim=(1,))
-    row = np.zeros(nodes)
-    row[where] = 1 / len(np.unique(where))
-    return row
+    holds = np.isin(np.arange(nodes), where)
+    return holds / holds.sum()
 
 
 class Mix(NamedTuple):
@@ -93,14 +92,9 @@ def _paths(access, copies) -> np.ndarray:
     A = within("access", access, 0, np.finfo(float).max, ndim=(2,))
     P = within("copies", copies, 0, 1, ndim=(2,))
     if A.shape != P.T.shape:
-        raise ValueError(
-            f"copies has the shape {P.shape} and access {A.shape}, expected items x nodes and "
-            "nodes x items"
-        )
-    if not A.any():
-        raise ValueError(f"access is {A.tolist()}, expected one figure above 0 at least")
-    if (P.sum(1) < 1 - 1e-9).any():
-        raise ValueError(f"copies is {P.tolist()}, expected shares that add up to 1 or more")
+        raise ValueError(f"copies has the shape {P.shape}, expected that of access, turned round")
+    within("the largest access", A.max(), 5e-324, np.inf)  # above 0
+    within("the sum of an item's copies", P.sum(1), 1 - 1e-9)
     A = A / A.max()  # so that the sum of the largest figures does not overflow
     A = A / A.sum()
     elsewhere = P.sum(1) - P.T  # of item j, what is on other nodes than i
@@ -183,11 +177,9 @@ def memories(access, copies, latency, B_max, channels: int = 1) -> list[networks
     """
     shares, m = _paths(access, copies), count("channels", channels)
     t = within("latency", latency, 0, ndim=(2,))
-    if t.shape != shares.shape or not shares.any(1).all():
-        raise ValueError(
-            f"latency has the shape {t.shape}, expected {len(shares)} x {len(shares)}; and access "
-            f"is {access}, expected one figure above 0 for each node"
-        )
+    if t.shape != shares.shape:
+        raise ValueError(f"latency has the shape {t.shape}, expected {shares.shape}")
+    within("the access of a node", shares.sum(1), 5e-324)
     S = m * LINE / float(within("B_max", B_max, 1e-30, 1e30, ndim=(0,)))
     within("latency", t, S)
     shares = shares / shares.sum(1, keepdims=True)

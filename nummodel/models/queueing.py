@@ -20,8 +20,6 @@ from nummodel.arguments import feasible, ordered, station, valid
 from nummodel.formula import formula
 from nummodel.models import _chain
 
-#: Most threads of M/M/c//N, one step for each, and most figures of a grid: some seconds of work.
-THREADS, FIGURES = 100_000, 10**8
 #: Most servers for which all terms of Erlang B are summed: 1.4**-112 is below rounding.
 TERMS = 112
 #: Most terms of the shares of a closed system whose percentile is searched for.
@@ -219,7 +217,7 @@ def repairman_waiting(N, S, c, Z):
     # If at most n could be present: the probability `last` of n, and the means `busy` of servers
     # and `queue` of waiting threads. All of these stay positive and at most N.
     last, busy, queue = np.ones(N.shape), np.zeros(N.shape), np.zeros(N.shape)
-    most = min(THREADS, FIGURES // max(N.size, 1))
+    most = min(_chain.THREADS, _chain.FIGURES // max(N.size, 1))
     feasible("N", N.max(initial=0), most, "one step for each; networks.solve takes more")
     for n in range(1, int(N.max(initial=0)) + 1):
         arriving = last * np.maximum(N - n + 1, 0) * S
@@ -253,13 +251,12 @@ def repairman_waiting_percentile(N, S, c, Z, p):
 
     def excess(x, p, *columns):
         ahead, shares = np.split(np.array(columns), 2)
-        late = np.where(ahead > 0, gammaincc(np.maximum(ahead, 1), x), 0.0)
-        return (shares * late).sum(0) - (1 - p)
+        return (shares * gammaincc(ahead, x)).sum(0) - (1 - p)
 
     some = (shares * (ahead > 0)).sum(0) > 1 - p
     # At most the wait behind all others, and a little more, so that rounding cannot hide the root.
     end = 1.001 * gammainccinv(np.maximum(N - c, 1), np.maximum(1 - p, 1e-300))
     columns = [*np.broadcast_to(ahead, shares.shape), *shares]
-    root = find_root(excess, (0.0 * end, end), args=(p, *columns))
+    root = find_root(excess, (0.0 * end + 1e-300, end), args=(p, *columns))
     wait = np.where(some, root.x * S / c, 0.0)
     return np.where(some & (p == 1), np.inf, wait)

@@ -286,7 +286,7 @@ GOOD = {"X": {"queue": 1.0}, "N": 10, "nodes": 2, "h": 0.1, "h_remote": 0.2}
         ({"X": {"queue": [1.0, 2.0]}}, r"X\[1\]\['queue'\] is \["),
         ({"X": {"queue": 1.0, "tas": "fast"}}, r"X\[1\]\['tas'\] is 'fast'"),
         ({"X": {"queue": 1.0, "tas": None}}, r"X\[1\]\['tas'\] is None"),
-        ({"X": {"queue": 1e12, "cohort": 2e12}, "h": 4e-8}, "no more than one use"),
+        ({"X": {"queue": 1e12, "cohort": 2e12}, "h": 4e-8}, "X on one node, times h, is 80000"),
         ({"N": [10]}, r"N is \[10\], expected a whole number"),
         ({"N": "many"}, "N is 'many'"),
         ({"N": 1}, "at least 2"),
