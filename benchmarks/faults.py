@@ -43,8 +43,8 @@ BY_TEXT = {"numbers in prose", "recorded values"}
 #: Tests of a room of `nummodel/models`, where they have another name than it.
 TESTS = {
     "_chain": ["test_locks", "test_nodes", "test_queueing"],
-    "_classes": ["test_networks"],
     "_convolution": ["test_convolution", "test_networks"],
+    "numa": ["test_numa", "test_memory"],
     "operational": ["test_networks", "test_storage", "../test_formula"],
     "scaling": ["test_scaling", "../test_formula", "../fits/test_fit"],
 }

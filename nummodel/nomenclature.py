@@ -72,9 +72,6 @@ QUANTITIES = {
     "t_local": Quantity(r"t_\mathrm{local}", "s", "access or copy inside a node"),
     "t_remote": Quantity(r"t_\mathrm{remote}", "s", "access or copy across nodes"),
     "r": Quantity("r", "-", "share of the requests for read-only data", 0.0, 1.0),
-    "interrupt": Quantity(r"\rho_\mathrm{int}", "-", "share of time on interrupts", 0.0, 1.0),
-    "mp_synch": Quantity(r"\rho_\mathrm{synch}", "-", "share of time at spin locks", 0.0, 1.0),
-    "busy": Quantity(r"\rho_\mathrm{busy}", "-", "share of time that is not idle", 0.0, 1.0),
     "held": Quantity("h_c", "-", "share of a copy made under the driver's lock", 0.0, 1.0),
     # memory
     "B": Quantity("B", "B/s", "bandwidth in use"),

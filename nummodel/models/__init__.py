@@ -7,6 +7,5 @@ from nummodel._faces import face
 
 __getattr__, __dir__ = face(
     __name__,
-    "contention locks memory networks nodes numa operational partition queueing scaling storage "
-    "systems",
+    "contention locks networks nodes numa operational partition queueing scaling storage systems",
 )

@@ -17,13 +17,10 @@ Grant = Callable[[int], Any]
 SHORTEST = 1e-150
 #: A think time that is as short as none [s].
 NEVER = 1e-300
-#: Most threads of one system, one step for each; and most figures of a grid of systems. Each takes
-#: a second or two.
-THREADS, FIGURES = 10**5, 10**8
+#: Most threads of one system, one step for each; and most figures of a grid of systems, a second.
+THREADS, FIGURES = 10**5, 10**7
 #: Most products for the shards of a grid, which take a second or two.
 PRODUCTS = 10**9
-#: Figures of a grid that are worked on at a time: some megabytes.
-BLOCK = 10**5
 
 
 class Contended(NamedTuple):
@@ -44,34 +41,20 @@ def solve(grant: Grant, N, Z, c=np.inf) -> Contended:
     >>> solve(lambda n: 1.0, N=[1, 16, 10**3], Z=15.0).X.round(4)
     array([0.0625, 0.8554, 1.    ])
 
-    The grant is called once for each n.
-
     With `c` processors, a thread that waits gives its processor away, as at a lock that blocks: at
     most c threads think or hold at a time. A thread that spins keeps it: then N is min(N, c).
     """
     N, Z, c = np.broadcast_arrays(N, Z, c)
-    most = int(N.max(initial=0))
-    ends = (
-        [seconds(grant, [n])[0] for n in {1, most}] if most else []
-    )  # a grant may be an array later on
-    shape = aligned({"grant": sum(ends[1:], ends[0]), "N": N}) if most else N.shape
-    systems = max(prod(shape), 1)
-    feasible("N", most, min(THREADS, FIGURES // systems), "one step for each thread")
+    most = int(N.max(initial=1))
+    systems = prod(aligned({"grant": seconds(grant, [1])[0], "N": N}))
+    feasible("N", most, min(THREADS, FIGURES // max(systems, 1)), "one step for each thread")
+    n = np.arange(1, most + 1).reshape(-1, *(1,) * N.ndim)
+    t: Any = seconds(grant, range(1, most + 1))
+    room: Any = np.maximum(np.minimum(N - n + 1, c - (n > 1)), 0.0)
     think: Any = np.maximum(Z, NEVER)  # so that no sum below is 0
-    think = think if shape else float(think)  # floats of Python are faster than those of NumPy
-    step = max(BLOCK // systems, 1)
-
-    def steps():
-        for first in range(1, most + 1, step):
-            n = np.arange(first, min(first + step, most + 1))
-            present = n.reshape(-1, *(1,) * N.ndim)
-            room = np.maximum(np.minimum(N - present + 1, c - (present > 1)), 0.0)
-            t = seconds(grant, n.tolist())
-            lists = (room, t) if shape else (room.tolist(), t.tolist())
-            yield from zip(*lists, strict=True)
-
-    X, Q = walked(steps(), think)
-    return contended(X, Q, N)
+    if room.ndim == t.ndim == 1:  # floats of Python are faster than those of NumPy
+        room, t, think = room.tolist(), t.tolist(), float(think)
+    return contended(*walked(zip(room, t, strict=True), think), N)
 
 
 def contended(X, Q, N) -> Contended:
@@ -136,14 +119,13 @@ def sharded_grant(grant: Grant, m, N: int) -> Grant:
     One thread alone never waits: shards(1) is grant(1), whatever m.
     """
     N, m = count("N", N, most=THREADS), m.astype(int)
+    systems = aligned({"grant": seconds(grant, [1])[0], "m": m})
     bits = int(m.max(initial=1)).bit_length()
-    work = bits * max(prod(aligned({"grant": seconds(grant, [1])[0], "m": m})), 1)
+    work = bits * max(prod(systems), 1)
     feasible("N", N, isqrt(PRODUCTS // work), f"N x N products, {work:,} times")
-    t = seconds(grant, range(1, N + 1))
-    t = t.reshape(N, *(1,) * (m.ndim + 1 - t.ndim), *t.shape[1:])
-    t = np.broadcast_to(t, (N, *np.broadcast_shapes(t.shape[1:], m.shape)))
+    t = np.array([np.broadcast_to(row, systems) for row in seconds(grant, range(1, N + 1))])
     x = 1 / (t.max(axis=0) * (1 + (m - 1) / N))  # a scale at which few terms are far from 1
-    power = np.concatenate([np.ones((1, *t.shape[1:])), np.cumprod(t * x, axis=0)])
+    power = np.concatenate([np.ones((1, *systems)), np.cumprod(t * x, axis=0)])
     G = np.zeros_like(power)
     G[0] = 1.0
     for bit in range(bits):

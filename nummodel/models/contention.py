@@ -36,7 +36,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nummodel.arguments import count, feasible, station, within
+from nummodel.arguments import count, within
 from nummodel.models import locks
 
 #: Numbers of threads that are tried, up to that of the processors; more differ little from 64.
@@ -48,8 +48,6 @@ LONG = np.array([0.5, 1.0, 2.0, 8.0, 100.0])
 SHARES = np.array([0.1, 0.3, 0.5, 0.7, 0.9])
 #: By which factor a system may differ from a line, and by how much more than the best does.
 AGREES, WORSE = 1.25, 1.5
-#: Most threads of `found_held`: some milliseconds of work.
-MOST = 1000
 #: Standard deviations of a count that count as chance.
 CHANCE = 2.0
 #: Shortest hold after a change, as a share of the hold before: 0 has no think time to compare with.
@@ -80,55 +78,17 @@ class After(NamedTuple):
     saved: tuple[float, float]
 
 
-@station
-def found_held(n, S, Z, h=0.0, m=1):
-    """Share of the uses that find the lock held or being handed over; n threads, `m` locks.
-
-    Exact for exponential times and one lock. A hold takes S, and after a wait, the hand-over and
-    the hold take S + h.
-
-    >>> found_held(n=[1, 2, 3], S=1.0, Z=1.0)
-    array([0. , 0.5, 0.8])
-    >>> found_held(n=2, S=1.0, Z=1.0, h=[0.0, 1.0, 2.0])
-    array([0.5       , 0.6       , 0.66666667])
-
-    Each use goes to any of the m locks. For one of these, m Z + (m - 1) S pass between two uses:
-    waits for the other locks are left out, so that a share below a half is up to 6 % too high, and
-    a larger share up to 30 %.
-
-    Where a share w of the uses is exclusive, and the others hold the lock together, a hold counts
-    w (2 - w) times: the share of pairs of uses that exclude each other. By simulation, first come
-    first served, this is right within 10 % up to a contention of 0.7, and beyond up to 20 % too
-    low. Raises ValueError for more than `MOST` threads.
-    """
-    return _closed(n, S, m * Z + (m - 1) * S, h)[0]
-
-
-@station
-def contended_wait(n, S, Z):
-    """Mean wait of the uses that find the lock held: total wait over contentions of lock_stat.
-
-    Exact for exponential times and hand-overs that take no time; 0 for one thread, which never
-    waits.
-
-    >>> contended_wait(n=[1, 2, 64], S=1.0, Z=16.0).round(2)
-    array([ 0.,  1., 47.])
-    """
-    p, _, wait, _ = _closed(n, S, Z, 0.0)
-    return np.where(n > 1, wait / np.where(p > 0, p, 1.0), 0.0)
-
-
 @np.errstate(invalid="ignore", divide="ignore")
 def _closed(n, S, Z, h, L=1.0, g=0.0):
     """Of n threads at one lock: share of contended uses, share of the time in which the lock is
     held, mean wait of all uses, and share of the held time in which somebody waits.
 
-    A share g of all hold time is in holds whose mean is L S. A Markov chain with the number present
-    and four kinds of holder: short or long, who has waited or not. `kinds` are their shares among
-    the states with the largest number so far, `last` is the probability of these states, if no more
-    could be present, and the other sums are means, so that all of them stay finite, also for Z = 0.
+    Exact for exponential times: after a wait, the hand-over and the hold take S + h. A share g of
+    all hold time is in holds whose mean is L S. A Markov chain with the number present and four
+    kinds of holder: short or long, who has waited or not. `kinds` are their shares among the states
+    with the largest number so far, `last` is the probability of these states, if no more could be
+    present, and the other sums are means, so that all of them stay finite, also for Z = 0.
     """
-    feasible("n", np.max(n), MOST, "one step for each thread")
     n, S, Z, h, L, g = np.broadcast_arrays(n, S, Z, h, L, g)
     q = g / L
     times = np.stack([S * (1 - g) / (1 - q), S * L])
@@ -145,9 +105,7 @@ def _closed(n, S, Z, h, L=1.0, g=0.0):
         fresh = rest * ((thinking + 1) * kinds * share / per + thinking * after_wait)
         kinds = np.where(one_more, fresh, kinds)
         last = np.where(one_more, last * per / (Z + last * per), last)
-        new = np.array(
-            [thinking, thinking, 0 * n + j, (kinds / D).sum(0), 1 + 0 * n, 0 * n + (j > 1)]
-        )
+        new = np.array(np.broadcast_arrays(thinking, thinking, j, (kinds / D).sum(0), 1, j > 1))
         means = np.where(one_more, means + last * (new - means), means)
         p = np.where(thinking > 0, means[1] / np.where(thinking > 0, means[0], 1.0), p)
     _, _, present, X, busy, queued = means
@@ -221,6 +179,12 @@ def after(
     prediction. Without it, holds may be shorter than `hold` says, if waiting threads have slowed
     the holder. Long holds change as all others do. The wait of a contended use is at least half of
     a hold.
+
+    Each use goes to any of the m locks. For one of these, m Z + (m - 1) S pass between two uses:
+    waits for the other locks are left out, so that a contention below a half is up to 6 % too high,
+    and a larger one up to 30 %. With a share w of exclusive uses, a hold counts w (2 - w) times:
+    the share of pairs of uses that exclude each other. By simulation, first come first served, this
+    is right within 10 % up to a contention of 0.7, and beyond up to 20 % too low.
 
     >>> line = Line(acquisitions=10**10, contentions=10**8, wait=100.0, hold=10_000.0)
     >>> [round(end, 5) for end in after(line, uses=0.1).p]  # somewhat off a tenth of 0.01

@@ -64,9 +64,6 @@ def lock_saturation(S, Z):
     return (Z + S) / S
 
 
-# --- hand-over by algorithm -------------------------------------------------------------------
-
-
 @station
 def queue_grant(n, S, h=0.0, h_remote=0.0, nodes=1):
     """MCS and CLH: each waiter spins on a line of its own, and one line goes to the next in order.
@@ -138,9 +135,6 @@ def _further(h, h_remote, nodes):
     why = ": with several nodes a hand-over across them has to be given"
     ordered({"h": inside, "h_remote": h_remote}, "h", "h_remote", why)
     return np.where(nodes > 1, h_remote - h, 0.0)
-
-
-# --- other ways out ---------------------------------------------------------------------------
 
 
 @station

@@ -10,18 +10,23 @@ serves all customers at once and equally, for times of any distribution and clas
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from nummodel.arguments import LARGEST as HIGHEST
 from nummodel.arguments import count, feasible, valid, within
-from nummodel.models import _classes, _convolution
+from nummodel.models import _convolution
 
 #: Terms up to which several classes are solved exactly: some seconds of work.
 LARGEST = 300_000_000
 #: Most customers, and most servers of a station.
 MANY = 10_000_000
+#: Most numbers that Schweitzer's approximation computes: some seconds of work.
+NUMBERS = 100_000_000
+#: A number present that is as good as 0.
+NOBODY = 1e-290
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,12 +59,12 @@ class Solution:
 
 def queue(D, servers: int = 1) -> Station:
     """A queue in front of `servers` equal servers; `D` is a demand [s], or one per class."""
-    return Station(_demand(D), np.arange(1.0, count("servers", servers, most=MANY) + 1))
+    return load_dependent(D, np.arange(1.0, count("servers", servers, most=MANY) + 1))
 
 
 def delay(D) -> Station:
     """Service without queueing, as if there were a server for everyone; `D` as in `queue`."""
-    return Station(_demand(D), None)
+    return Station(within("D", D, 0, ndim=(0, 1))[()], None)
 
 
 def load_dependent(D, capacity: Sequence[float] | np.ndarray) -> Station:
@@ -72,7 +77,8 @@ def load_dependent(D, capacity: Sequence[float] | np.ndarray) -> Station:
     values = within("capacity", capacity, 1 / HIGHEST, ndim=(1,))
     feasible("length of capacity", len(values), MANY, "a number for each customer")
     differing = np.flatnonzero(values != values[-1])
-    return Station(_demand(D), values[: differing[-1] + 2 if len(differing) else 1])
+    D = within("D", D, 0, ndim=(0, 1))[()]
+    return Station(D, values[: differing[-1] + 2 if len(differing) else 1])
 
 
 @np.errstate(all="ignore")
@@ -103,7 +109,7 @@ def solve(stations: Sequence[Station], N, Z=0.0) -> Solution:
     D, Z, queues = _network(stations, Z)
     if D.ndim == 2:
         return _of_classes(D, queues, N, Z, LARGEST)
-    counts = _counts(N)
+    counts = within("N", N, 0, MANY, whole=True).astype(int)
     n = counts.ravel()
     capacities = [np.ones(1) if s.capacity is None else s.capacity for s in stations]
     X, Q = _convolution.exact(D, capacities, queues, Z, n)
@@ -150,15 +156,82 @@ def schweitzer(stations: Sequence[Station], N: tuple[int, ...], Z=0.0) -> Soluti
 
 def _of_classes(D, queues, N, Z, most: int) -> Solution:
     """A solution in several classes, exact for up to `most` terms, and checked."""
-    n = _counts(N)
+    n = within("N", N, 0, MANY, whole=True).astype(int)
     _one_per_class("N", n, Z.shape)
-    exact = _classes.terms(n.tolist(), len(D)) <= most
-    solver = _classes.exact if exact else _classes.schweitzer
+    exact = _terms(n.tolist(), len(D)) <= most
+    solver = _exact if exact else _schweitzer
     X, R_k = solver(D, queues, n.tolist(), Z)
     Q, rho = X * R_k, X * D * queues[:, None]
     _check(n, Q, X * Z, rho.sum(1))
     R_k = np.where(X > 0, R_k, np.nan)
     return Solution(X, R_k.sum(0), R_k, Q, rho, exact)
+
+
+def _exact(D: np.ndarray, queues: np.ndarray, N: list[int], Z: np.ndarray):
+    """Throughput and residence times of classes, from those of all smaller populations.
+
+    A customer who arrives at a queue finds the queue of the network without this customer (Reiser
+    and Lavenberg 1980): R = D (1 + Q with one fewer of the class), and X = N/(Z + R). Arrays have
+    stations first, then classes; `queues` says which stations are no delays.
+
+    A step has all populations of the same total, as an array over all classes but the largest; one
+    customer fewer is a shift of the step before. Entries with a negative population, or next to the
+    edge of a shift, have throughput 0 and are not used.
+
+    Raises ArithmeticError if throughputs contradict those with one customer fewer: X_c(N) is
+    G(N - 1_c)/G(N), so that X_c(N) X_d(N - 1_c) does not depend on the order of c and d.
+    """
+    order = np.argsort(N, kind="stable")
+    n = np.array(N)[order]
+    wait = (Z + D[~queues].sum(0))[order][:, None]
+    demand = D[queues].T[order][:, :, None]
+    shape = tuple(n[:-1] + 1)
+    strides = [prod(shape[c + 1 :]) for c in range(len(shape))]
+    counts = np.zeros((len(n), prod(shape)))
+    counts[:-1] = np.indices(shape).reshape(len(shape), prod(shape))
+    placed = counts.sum(0)
+    R = np.ones((len(n), demand.shape[1], prod(shape)))
+    numbers, ahead = np.zeros_like(R), np.ones_like(R)
+    last = X = np.zeros_like(counts)
+    for total in range(1, n.sum() + 1):
+        np.add(numbers.sum(0), 1.0, out=ahead[-1])
+        for c, stride in enumerate(strides):
+            ahead[c, :, stride:] = ahead[-1, :, :-stride]
+        np.multiply(demand, ahead, out=R)
+        np.maximum(total - placed, 0.0, out=counts[-1])
+        last, X = X, counts / (wait + R.sum(1))
+        np.multiply(X[:, None], R, out=numbers)
+    end = prod(shape) - 1  # all customers but those of the largest class; a class may have none
+    fewer = last[:, [max(end - stride, 0) for stride in [*strides, 0]]].T  # a row a class
+    orders = (X[:, -1:] * fewer)[np.ix_(n > 0, n > 0)]
+    if (abs(orders - orders.T) > 1e-9 * orders).any():
+        raise ArithmeticError("the solution fails its check: throughputs contradict each other")
+    back = np.argsort(order)
+    R_k = D.copy()
+    R_k[queues] = R[back, :, -1].T
+    return X[back, -1], R_k
+
+
+def _terms(N: list[int], stations: int) -> int:
+    """Numbers that `_exact` has to compute; a step counts as 3,000 at least, by its time."""
+    step = prod(n + 1 for n in sorted(N)[:-1]) * len(N) * stations
+    return (sum(N) + 1) * max(step, 3000)
+
+
+def _schweitzer(D: np.ndarray, queues: np.ndarray, N: list[int], Z: np.ndarray):
+    """Throughput and residence times, if one customer fewer shortens queues in proportion."""
+    n = np.array(N, dtype=float)
+    unit = np.maximum(Z, D.max(0))  # a unit of time for each class
+    D, Z = D / unit, Z / unit
+    share = 1 / np.maximum(n, 1)
+    Q = n * D / (Z + D.sum(0))
+    for _ in range(min(300_000, NUMBERS // D.size)):
+        R = D * (1 + queues[:, None] * (Q.sum(1, keepdims=True) - Q * share))
+        X = n / (Z + R.sum(0))
+        before, Q = Q, X * R
+        if (np.abs(Q - before) <= 1e-13 * Q + NOBODY).all():
+            return X / unit, R * unit
+    raise ArithmeticError(f"N is {tuple(N)}: Schweitzer's approximation did not settle")
 
 
 def _check(N, Q, thinking, rho) -> None:
@@ -187,14 +260,6 @@ def _network(stations: Sequence[Station], Z) -> tuple[np.ndarray, Any, np.ndarra
     if any(s.capacity is not None and len(s.capacity) > 1 for s in stations):
         raise ValueError("stations: with several classes, expected queues of one server")
     return D, np.broadcast_to(think, D.shape[1:]), queues
-
-
-def _demand(D) -> Any:
-    return within("D", D, 0, ndim=(0, 1))[()]
-
-
-def _counts(N) -> np.ndarray:
-    return within("N", N, 0, MANY, whole=True).astype(int)
 
 
 def _one_per_class(name: str, values: np.ndarray, shape: tuple[int, ...]) -> None:

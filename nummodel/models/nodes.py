@@ -23,7 +23,6 @@ nodes: how much was settled with `benchmarks/locks.py`, whose table tells how we
 """
 
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
 from statistics import NormalDist
 from typing import Any, NamedTuple
 
@@ -72,7 +71,6 @@ class Widths(NamedTuple):
 
 WIDTHS = Widths(0.12, 0.065, 0.141)
 
-
 #: An interval that is to hold nine in ten, and its middle.
 ENDS = (0.5, 0.05, 0.95)
 #: Most threads, over all numbers of nodes that were measured, which takes half a minute; and most
@@ -98,7 +96,7 @@ def outlook(X: Mapping, N: int, nodes: int, h=None, h_remote=None) -> dict[str, 
     `h` is a hand-over inside a node and `h_remote` one across nodes [s], if they are known.
     `h_remote` may be a matrix with a row and a column for each node, for machines on which some
     nodes are farther than others; the first `nodes` of them are in use. If `h` is not given, it is
-    the mean of the diagonal; if `h` is given, the diagonal does not count.
+    the mean of the diagonal; if `h` is given, the diagonal may be 0.
 
     On as many nodes as were measured, the figure is the measured one, and its range is as wide as
     the standard errors tell: without any, nothing is open.
@@ -123,21 +121,16 @@ def outlook(X: Mapping, N: int, nodes: int, h=None, h_remote=None) -> dict[str, 
     feasible("N", number, MEASURED // sum(x), "the nodes in X are solved thousands of times")
     feasible("nodes", nodes, PREDICTED // number, f"{number} threads on each")
     h, h_remote = _latencies(h, h_remote, max(nodes, *x))
-    highest = max(mean for mean, _ in x[1].values())
-    if h is not None and highest * h > 1:
-        raise ValueError(
-            f"X is up to {highest:g} on one node, expected no more than one use in each hand-over, "
-            f"{h:g} s"
-        )
+    if h is not None:
+        within("X on one node, times h,", max(mean for mean, _ in x[1].values()) * h, 0, 1)
     there = {kind: _beside(figure, x[1][kind], nodes) for kind, figure in x.get(nodes, {}).items()}
     if set(there) == set(x[1]):
         return there
     program = Program(x, number, h, h_remote)
     logs = program.predicted(program.draws(), nodes) - program.y[1][:, None]
     ends = np.exp(np.quantile(logs, ENDS, axis=1).T)
-    return {
-        kind: Ratio(*row) for kind, row in zip(program.kinds, ends.tolist(), strict=True)
-    } | there
+    ratios = [Ratio(*row) for row in ends.tolist()]
+    return dict(zip(program.kinds, ratios, strict=True)) | there
 
 
 def _beside(there: tuple[float, float], here: tuple[float, float], nodes: int) -> Ratio:
@@ -153,42 +146,32 @@ def _measured(X: Any) -> dict[int, dict[str, tuple[float, float]]]:
     if not isinstance(X, Mapping) or not X:
         raise ValueError(f"X is {X!r}, expected throughputs by locks, or by nodes and locks")
     by_nodes = X if all(isinstance(x, Mapping) for x in X.values()) else {1: X}
-    whole = {count("the number of nodes in X", n): x for n, x in by_nodes.items()}
-    kinds: Any = KINDS
-    for n in sorted({1, *whole}):
-        there = whole.get(n, {})
-        rule = f"one node; expected queue and any of {', '.join(KINDS)}"
-        if n > 1:
-            kinds, rule = whole[1], f"{n} nodes; expected only locks measured on one node"
-        if not there or not set(there) <= set(kinds) or (n == 1 and "queue" not in there):
-            raise ValueError(f"X has {', '.join(map(str, there)) or 'none'} on {rule}")
+    whole: dict[int, Mapping] = {1: {}}
+    whole |= {count("the number of nodes in X", n): x for n, x in by_nodes.items()}
+    for n, there in whole.items():
+        kinds = KINDS if n == 1 else whole[1]
+        if not there or not set(there) <= set(kinds) or "queue" not in whole[1]:
+            listed, rule = ", ".join(map(str, there)) or "none", "and queue on one node"
+            raise ValueError(f"X[{n}] has {listed}, expected any of {', '.join(kinds)}, {rule}")
     return {n: {k: _figure(f"X[{n}][{k!r}]", v) for k, v in x.items()} for n, x in whole.items()}
 
 
 def _figure(name: str, value: Any) -> tuple[float, float]:
     """A throughput and its standard error, which is 0 where it is not given."""
-    if isinstance(value, tuple) and len(value) == 2:
-        return _one(name, value[0]), float(within(f"error of {name}", value[1], 0, 1e30, ndim=(0,)))
-    return _one(name, value), 0.0
+    mean, error = value if isinstance(value, tuple) and len(value) == 2 else (value, 0.0)
+    return _one(name, mean), float(within(f"error of {name}", error, 0, 1e30, ndim=(0,)))
 
 
 def _latencies(h: Any, h_remote: Any, nodes: int) -> tuple[float | None, Any]:
-    """A hand-over inside a node, and how long hand-overs across nodes take on each number of nodes:
-    one figure for two nodes, or a matrix.
-    """
-    h = None if h is None else _one("h", h)
+    """A hand-over inside a node, and those across nodes: one figure, or a matrix."""
     if h_remote is None:
-        return h, None
-    table = np.array(h_remote, dtype=object)
-    square = table.ndim == 2 and len(set(table.shape)) == 1
-    if h is not None and square:
-        h_remote = np.where(np.eye(len(table)), h, table)  # whatever stands on the diagonal
-    far = within("h_remote", h_remote, 1e-30, 1e30, ndim=(0, 2))
-    if far.ndim and (not square or len(far) < max(nodes, 2)):
+        return None if h is None else _one("h", h), None
+    far = within("h_remote", h_remote, 0, 1e30, ndim=(0, 2))
+    if far.ndim and (len(set(far.shape)) > 1 or len(far) < max(nodes, 2)):
         raise ValueError(f"h_remote is {far.shape}, expected a row and a column for {nodes} nodes")
     if h is None and far.ndim == 0:
         raise ValueError("h is None, expected a hand-over inside a node beside h_remote")
-    h = float(np.diag(far).mean()) if h is None else h
+    h = _one("h", np.diag(far).mean() if h is None else h)
     ordered({"h": h, "h_remote": _across(far)}, "h", "h_remote")
     return h, far
 
@@ -196,7 +179,7 @@ def _latencies(h: Any, h_remote: Any, nodes: int) -> tuple[float | None, Any]:
 def _across(h_remote: np.ndarray, nodes: int | None = None) -> np.ndarray:
     """The hand-overs between different nodes, of the first `nodes` of them."""
     first = h_remote[:nodes, :nodes] if h_remote.ndim else h_remote
-    return first[~np.eye(len(first), dtype=bool)] if first.ndim and len(first) > 1 else first
+    return first[~np.eye(len(first), dtype=bool)] if first.ndim else first
 
 
 def _one(name: str, value: Any) -> float:
@@ -212,7 +195,7 @@ class Program:
         X: Mapping[int, Mapping[str, tuple[float, float]]],
         N: int,
         h: float | None = None,
-        h_remote: np.ndarray | None = None,
+        h_remote: Any = None,
         widths: Widths = WIDTHS,
     ):
         self.N, self.h, self.h_remote, self.kinds = N, h, h_remote, list(X[1])
@@ -226,10 +209,10 @@ class Program:
         prior = dict(PRIOR)
         if h is not None:
             prior["reader"] = (np.log(h / 2) + USES[0], USES[1])
-            if h_remote is not None:
-                prior["far"] = (np.log(2 / h), prior["far"][1])
-            if h_remote is not None and np.ndim(h_remote):  # which tells how the distance grows
-                prior["far_growth"] = (0.0, prior["far_growth"][1])
+        if h is not None and h_remote is not None:
+            prior["far"] = (np.log(2 / h), PRIOR["far"][1])
+        if np.ndim(h_remote):  # which tells how the distance grows
+            prior["far_growth"] = (0.0, PRIOR["far_growth"][1])
         mean, sd = np.array(list(prior.values())).T
         level = np.where(np.array(self.kinds) == "queue", 0.0, widths.level)
         self.mean = np.concatenate([mean, np.zeros(len(level))])
@@ -253,16 +236,17 @@ class Program:
         far = reader * np.exp(at["far"]) * (nodes / 2) ** at["far_growth"] * self.distance(nodes)
         slower = 1 + np.maximum(at["memory"], 0) * (1 - 1 / nodes)
         hold, Z = S * np.exp(level) * slower, np.maximum((N_sat - 1) * S * slower, _chain.NEVER)
-        stays = _crossings(self.N * nodes, nodes)
+        present = np.arange(1, self.N * nodes + 1)[:, None]
+        stays = locks.cohort_grant(present, 0.0, 0.0, 1.0, nodes)
         crossing = np.where(np.isin(self.kinds, STAY), stays, 1 - 1 / nodes)[..., None]
-        grant = hold + waiter * np.arange(self.N * nodes)[:, None, None] + far * crossing
+        grant = hold + waiter * (present[..., None] - 1) + far * crossing
         return np.log(_chain.walked(zip(range(len(grant), 0, -1), grant, strict=True), Z)[0])
 
     def distance(self, nodes: int) -> float:
         """How much longer hand-overs take across nodes [s], on average; 1 if that is not known."""
         if self.h_remote is None:
             return 1.0
-        return float(np.mean(_across(self.h_remote, nodes))) - (self.h or 0.0)
+        return float(np.mean(_across(self.h_remote, max(nodes, 2)))) - (self.h or 0.0)
 
     def steps(self, unknown: np.ndarray) -> Iterator[tuple[int, np.ndarray, float, float]]:
         """From one number of nodes to the next: the kind, error, variance of noise, doublings."""
@@ -321,9 +305,3 @@ class Program:
             change = model[nodes][k] - model[last][k] + sd * rng.standard_normal(len(unknown))
             result.append(self.y[last][k] + change)
         return np.array(result)
-
-
-@lru_cache(maxsize=64)
-def _crossings(most: int, nodes: int) -> np.ndarray:
-    """Crossings of a hand-over of a cohort lock, with 1 to `most` threads there."""
-    return locks.cohort_grant(np.arange(1, most + 1), 0.0, 0.0, 1.0, nodes)[:, None]

@@ -13,14 +13,13 @@ Latencies may be in any unit of time; often only their ratio is known.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from nummodel.arguments import continuous, count, indices, station, valid, within
 from nummodel.formula import formula
-from nummodel.models import queueing
+from nummodel.models import networks, queueing
 
 #: Most nodes that data are placed on: tables have a row and a column for each.
 NODES = 1000
@@ -28,35 +27,14 @@ NODES = 1000
 LINE = 64
 
 
-@dataclass(frozen=True)
-class Topology:
-    """`nodes` with `cpus` processors each, and the latencies inside a node and across nodes."""
-
-    nodes: int
-    cpus: int
-    t_local: float
-    t_remote: float
-
-    def __post_init__(self):
-        count("nodes", self.nodes)
-        count("cpus", self.cpus)
-
-    def latency(self, f_remote):
-        """Mean latency if a share `f_remote` of the accesses is remote.
-
-        >>> Topology(4, cpus=4, t_local=1.0, t_remote=3.0).latency(0.75)
-        2.5
-        """
-        return mean_latency(f_remote, self.t_local, self.t_remote)
-
-
 @formula("R", valid)
 def mean_latency(f_remote, t_local, t_remote):
-    """Mean latency of accesses, a share `f_remote` of which goes to another node."""
+    """Mean latency of accesses, a share `f_remote` of which goes to another node.
+
+    >>> mean_latency(0.75, t_local=1.0, t_remote=3.0)
+    2.5
+    """
     return t_local + f_remote * (t_remote - t_local)
-
-
-# --- placement --------------------------------------------------------------------------------
 
 
 def striped(nodes: int, over: Sequence[int] | None = None) -> np.ndarray:
@@ -67,19 +45,8 @@ def striped(nodes: int, over: Sequence[int] | None = None) -> np.ndarray:
     """
     nodes = count("nodes", nodes, most=NODES)
     where = indices("over", np.arange(nodes) if over is None else over, nodes, ndim=(1,))
-    row = np.zeros(nodes)
-    row[where] = 1 / len(np.unique(where))
-    return row
-
-
-def replicated(nodes: int) -> np.ndarray:
-    """One item that no node writes, with a copy on every node."""
-    return np.ones(count("nodes", nodes, most=NODES))
-
-
-def partitioned(nodes: int) -> np.ndarray:
-    """As many items as nodes, each on a node of its own: one row for each item."""
-    return np.eye(count("nodes", nodes, most=NODES))
+    holds = np.isin(np.arange(nodes), where)
+    return holds / holds.sum()
 
 
 class Mix(NamedTuple):
@@ -106,37 +73,28 @@ def mix(access, copies) -> Mix:
     >>> [round(mix(np.ones((q, 1)), [striped(q)]).f_remote, 3) for q in (1, 2, 4, 8)]
     [0.0, 0.5, 0.75, 0.875]
 
-    Accesses to data that are replicated, or that only their own node uses, are never remote:
+    Accesses to data of which each node has a copy, or that only their own node uses, are never
+    remote:
 
-    >>> mix(np.ones((4, 1)), [replicated(4)]).f_remote, mix(np.eye(4), partitioned(4)).f_remote
+    >>> mix(np.ones((4, 1)), [np.ones(4)]).f_remote, mix(np.eye(4), np.eye(4)).f_remote
     (0.0, 0.0)
 
     Raises ValueError for shares that add up to less than one, and if there are no accesses.
     """
-    shares = paths(access, copies)
+    shares = _paths(access, copies)
     total, far = shares.sum(1), shares - np.diag(np.diag(shares))
     by_node = np.divide(far.sum(1), total, out=np.zeros(len(total)), where=total > 0)
     return Mix(float(far.sum()), by_node, shares.sum(0))
 
 
-def paths(access, copies) -> np.ndarray:
-    """Share of all accesses that go from node i, a row, to the memory of node k; as in `mix`.
-
-    >>> paths([[3.0], [1.0]], [striped(2)])
-    array([[0.375, 0.375],
-           [0.125, 0.125]])
-    """
+def _paths(access, copies) -> np.ndarray:
+    """Share of all accesses that go from node i, a row, to the memory of node k; as in `mix`."""
     A = within("access", access, 0, np.finfo(float).max, ndim=(2,))
     P = within("copies", copies, 0, 1, ndim=(2,))
     if A.shape != P.T.shape:
-        raise ValueError(
-            f"copies has the shape {P.shape} and access {A.shape}, expected items x nodes and "
-            "nodes x items"
-        )
-    if not A.any():
-        raise ValueError(f"access is {A.tolist()}, expected one figure above 0 at least")
-    if (P.sum(1) < 1 - 1e-9).any():
-        raise ValueError(f"copies is {P.tolist()}, expected shares that add up to 1 or more")
+        raise ValueError(f"copies has the shape {P.shape}, expected that of access, turned round")
+    within("the largest access", A.max(), 5e-324, np.inf)  # above 0
+    within("the sum of an item's copies", P.sum(1), 1 - 1e-9)
     A = A / A.max()  # so that the sum of the largest figures does not overflow
     A = A / A.sum()
     elsewhere = P.sum(1) - P.T  # of item j, what is on other nodes than i
@@ -145,9 +103,6 @@ def paths(access, copies) -> np.ndarray:
     shares = per_share @ P
     np.fill_diagonal(shares, (A * P.T).sum(1))
     return shares
-
-
-# --- memory under load ------------------------------------------------------------------------
 
 
 @formula("R", continuous)
@@ -199,7 +154,37 @@ def loaded_latency(B, R0, t_row, channels, B_max, lines):
     )
 
 
-# --- where to run -----------------------------------------------------------------------------
+def memories(access, copies, latency, B_max, channels: int = 1) -> list[networks.Station]:
+    """Stations of a closed network whose classes are nodes and whose customers are reads.
+
+    `access` and `copies` are those of `mix`, `latency[i, k]` is the idle latency of a read by
+    node i from the memory of node k [s], and `B_max` the greatest bandwidth of a node's memory
+    [bytes/s], of `channels` channels that are used alike. A read takes its idle latency, in which a
+    channel passes the line, and waits before for its turn at the channel. Links between nodes are
+    never full. `networks.schweitzer` and, with few reads, `networks.solve` tell throughput and
+    latency of each node from the numbers of reads that a node has under way.
+
+    Two nodes with 40 reads each. If all data are on the first, its memory limits both:
+
+    >>> latency = 1e-9 * np.array([[78.0, 143.0], [144.0, 78.0]])
+    >>> for placed in (striped(2), striped(2, over=[0])):
+    ...     stations = memories(np.ones((2, 1)), [placed], latency, B_max=20e9)
+    ...     print((1e9 * networks.solve(stations, (40, 40)).R).round())
+    [137. 138.]
+    [227. 294.]
+
+    Raises ValueError as `mix` does, and for a latency that is less than the time of a line.
+    """
+    shares, m = _paths(access, copies), count("channels", channels)
+    t = within("latency", latency, 0, ndim=(2,))
+    if t.shape != shares.shape:
+        raise ValueError(f"latency has the shape {t.shape}, expected {shares.shape}")
+    within("the access of a node", shares.sum(1), 5e-324)
+    S = m * LINE / float(within("B_max", B_max, 1e-30, 1e30, ndim=(0,)))
+    within("latency", t, S)
+    shares = shares / shares.sum(1, keepdims=True)
+    channel = [networks.queue(to / m * S) for to in shares.T for _ in range(m)]
+    return [networks.delay((shares * (t - S)).sum(1)), *channel]
 
 
 @station

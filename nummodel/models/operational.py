@@ -48,8 +48,6 @@ def utilisation(X, D, c):
 
 #: Service demand of one transaction: busy seconds of all servers over completions.
 demand = utilisation.solved_for("D", "Service demand of one transaction: the utilisation law.")
-#: Throughput at which c servers are busy to rho: what they can do at most, for rho = 1.
-throughput_at = utilisation.solved_for("X", "Throughput at a utilisation: the utilisation law.")
 
 
 @formula("X_full", continuous)

@@ -32,18 +32,12 @@ def _valid(values):
     """The arguments, checked: c need not be whole, and the lock is in use at most all the time."""
     given = continuous(values)
     within("N", given["N"], 1)
-    given_c = given | {"c": np.minimum(given["N"], given["c"])}
-    requests = "lamda" if "lamda" in given else "v"
+    known = given | {"c": np.minimum(given["N"], given["c"])}
     with np.errstate(all="ignore"):
-        per_second = given[requests] * (1.0 if requests == "lamda" else _at_cap(**given_c))
-        in_use = per_second * given["S"] * given["N"] / given_c["c"]
-    if (in_use > 1 + 1e-9).any():
-        first = np.broadcast_to(given[requests], in_use.shape)[in_use > 1][0]
-        raise ValueError(
-            f"{requests} is {first:g}, expected so few requests that the lock, held for S and for "
-            f"absences of its holder, is in use at most all of the time: here {in_use.max():.3g} "
-            "times that"
-        )
+        requests = given["lamda"] if "lamda" in given else given["v"] * _at_cap(**known)
+        in_use = requests * given["S"] * given["N"] / known["c"]
+    name = ("lamda" if "lamda" in given else "v X") + " S N/c, the lock's utilisation,"
+    within(name, in_use, 0, 1 + 1e-9, empty=True)
     return given
 
 

@@ -20,8 +20,6 @@ from nummodel.arguments import feasible, ordered, station, valid
 from nummodel.formula import formula
 from nummodel.models import _chain
 
-#: Most threads of M/M/c//N, one step for each, and most figures of a grid: some seconds of work.
-THREADS, FIGURES = 100_000, 10**8
 #: Most servers for which all terms of Erlang B are summed: 1.4**-112 is below rounding.
 TERMS = 112
 #: Most terms of the shares of a closed system whose percentile is searched for.
@@ -51,18 +49,6 @@ def mm1_response(lamda, S):
     return while_stable(lamda * S, S / (1 - lamda * S))
 
 
-@station
-def mm1_response_percentile(lamda, S, p):
-    """M/M/1: the response time that a share `p` does not exceed; it is exponential.
-
-    >>> mm1_response_percentile(0.5, 1.0, 0.95)
-    5.99146...
-    """
-    from scipy.special import xlog1py
-
-    return np.where(lamda * S < 1, -xlog1py(S, -p) / (1 - lamda * S), np.inf)
-
-
 @formula("W", valid)
 def mg1_waiting(lamda, S, cv2):
     """M/G/1: mean wait, where `cv2` is the variance of service over its mean squared.
@@ -90,18 +76,18 @@ def erlang_b(a, c):
     from scipy.special import gammaincc
 
     a, c = np.broadcast_arrays(a, c)
-    B = np.empty(a.shape)
     near_peak = c * np.log1p((c - a) / a) - (c - a)
-    heavy = (c > TERMS) & ((a > 1.4 * c) | ((near_peak > 600) & (a > c)))  # both factors vanish
-    counting = np.minimum(c, np.ceil(38 / np.log(a / c)))
-    for some, terms in ((c <= TERMS, c), (heavy, counting)):
-        B[some] = _summed(a[some], c[some], int(terms[some].max(initial=0)))
-    rest = (c > TERMS) & ~heavy
-    a, c = a[rest], c[rest]
+    vanish = (a > 1.4 * c) | ((near_peak > 600) & (a > c))  # both factors at the end
+    summed, few = (c <= TERMS) | vanish, np.where(vanish, np.ceil(38 / np.log(a / c)), c)
+    terms = int(np.minimum(few, c)[summed].max(initial=0))
+    inverse, k = np.ones(a.shape), c - terms
+    for _ in range(terms):  # 1 + c/a (1 + (c - 1)/a (1 + ...))
+        k = k + 1
+        inverse = np.where(k > 0, inverse * k / a, 0.0) + 1
     # a^c exp(-a)/c! by Stirling's series, about its peak, so that no digits cancel.
     stirling = (1 - (1 - 2 / (7 * c**2)) / (30 * c**2)) / (12 * c)
-    B[rest] = np.exp(-near_peak[rest] - stirling) / np.sqrt(2 * pi * c) / gammaincc(c + 1, a)
-    return np.minimum(B, 1.0)  # which rounding may exceed
+    many = np.exp(-near_peak - stirling) / np.sqrt(2 * pi * c) / gammaincc(c + 1, a)
+    return np.minimum(np.where(summed, 1 / inverse, many), 1.0)  # which rounding may exceed
 
 
 @station
@@ -156,10 +142,8 @@ def mmc_response_percentile(lamda, S, c, p):
     from scipy.special import exprel
 
     lamda, S, c, p = np.broadcast_arrays(lamda, S, c, p)
-    known = (lamda * S < c) & (p < 1)
-    C = np.where(known, unwrap(erlang_c)(lamda * S, c), 0.0)
-    spare = np.where(known, c - lamda * S, 1.0)  # rate at which the queue drains, service being 1
-    y = np.where(known, -np.log1p(-p), 0.0)
+    C, y = unwrap(erlang_c)(lamda * S, c), -np.log1p(-p)
+    spare = c - lamda * S  # rate at which the queue drains, service being 1
 
     def excess(x, C, spare, y):
         """-log P(response > x services) - y; the slower exponential is taken out of P."""
@@ -172,7 +156,7 @@ def mmc_response_percentile(lamda, S, c, p):
     half = y + log(2)
     end = half + np.maximum(np.log(C) + half, 0) / spare
     response = S * find_root(excess, (y, end), args=(C, spare, y)).x
-    return np.where(known | (S == 0), response, np.inf)
+    return np.where(S == 0, 0.0, np.where((spare > 0) & (p < 1), response, np.inf))
 
 
 @formula("W", valid)
@@ -233,7 +217,7 @@ def repairman_waiting(N, S, c, Z):
     # If at most n could be present: the probability `last` of n, and the means `busy` of servers
     # and `queue` of waiting threads. All of these stay positive and at most N.
     last, busy, queue = np.ones(N.shape), np.zeros(N.shape), np.zeros(N.shape)
-    most = min(THREADS, FIGURES // max(N.size, 1))
+    most = min(_chain.THREADS, _chain.FIGURES // max(N.size, 1))
     feasible("N", N.max(initial=0), most, "one step for each; networks.solve takes more")
     for n in range(1, int(N.max(initial=0)) + 1):
         arriving = last * np.maximum(N - n + 1, 0) * S
@@ -242,12 +226,6 @@ def repairman_waiting(N, S, c, Z):
         busy = busy + last * (np.minimum(n, c) - busy)
         queue = queue + last * (np.maximum(n - c, 0) - queue)
     return np.where(queue > 0, S * queue / busy, 0.0)
-
-
-@station
-def repairman_response(N, S, c, Z):
-    """M/M/c//N: mean response time, thinking not included."""
-    return S + repairman_waiting(N, S, c, Z)
 
 
 @station
@@ -273,22 +251,12 @@ def repairman_waiting_percentile(N, S, c, Z, p):
 
     def excess(x, p, *columns):
         ahead, shares = np.split(np.array(columns), 2)
-        late = np.where(ahead > 0, gammaincc(np.maximum(ahead, 1), x), 0.0)
-        return (shares * late).sum(0) - (1 - p)
+        return (shares * gammaincc(ahead, x)).sum(0) - (1 - p)
 
     some = (shares * (ahead > 0)).sum(0) > 1 - p
     # At most the wait behind all others, and a little more, so that rounding cannot hide the root.
     end = 1.001 * gammainccinv(np.maximum(N - c, 1), np.maximum(1 - p, 1e-300))
     columns = [*np.broadcast_to(ahead, shares.shape), *shares]
-    root = find_root(excess, (0.0 * end, end), args=(p, *columns))
+    root = find_root(excess, (0.0 * end + 1e-300, end), args=(p, *columns))
     wait = np.where(some, root.x * S / c, 0.0)
     return np.where(some & (p == 1), np.inf, wait)
-
-
-def _summed(a, c, terms):
-    """Erlang B by the last terms of its series, 1 + c/a (1 + (c-1)/a (1 + ...))."""
-    total, k = np.ones(a.shape), c - terms
-    for _ in range(terms):
-        k = k + 1
-        total = np.where(k > 0, total * k / a, 0.0) + 1
-    return 1 / total

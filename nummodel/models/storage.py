@@ -1,4 +1,4 @@
-"""The I/O path: devices and adapters, a RAM disk, and the processor that takes the interrupts.
+"""The I/O path: devices and adapters, and RAM disks.
 
 A closed system of N outstanding requests (its queue depth) goes through stations, as in `networks`:
 
@@ -7,44 +7,28 @@ A closed system of N outstanding requests (its queue depth) goes through station
 >>> networks.solve(path, [1, 16, 64]).X.round(1)
 array([111.1, 666.7, 888.9])
 
-Little's law, `operational.little_population`, relates depth, IOPS and latency.
-`operational.throughput_at` gives the rate of interrupts at which a processor's utilisation is rho.
+Little's law, `operational.little_population`, relates depth, IOPS and latency. A request must wait
+somewhere from a depth of `operational.saturation` on. For a drive of which only the latency of one
+request alone, D, and the most IOPS, 1/D_max, are known, `operational.asymptotic_throughput_max` are
+the IOPS if any part can serve any request. `operational.balanced_throughput_min` are those of
+D/D_max `devices`, the least if each request needs one particular device, service times are
+exponential, and crowding makes no device slower. The two differ most, by nearly a factor of two, at
+N = D/D_max.
+
 Times are in seconds, rates per second, utilisations are fractions.
 """
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
-
 import numpy as np
 
-from nummodel.arguments import (
-    LARGEST,
-    aligned,
-    checked,
-    continuous,
-    count,
-    feasible,
-    indices,
-    valid,
-    within,
-)
-from nummodel.formula import formula
-from nummodel.models import _classes, networks
-from nummodel.models.operational import (
-    asymptotic_throughput_max,
-    balanced_throughput_min,
-    saturation,
-)
-from nummodel.models.queueing import while_stable
+from nummodel.arguments import LARGEST, checked, count, feasible, within
+from nummodel.models import networks
 
-#: Most devices, and most processors that take interrupts.
+#: Most devices.
 MANY = 100_000
 #: Most nodes of a split RAM disk, and most terms of a grid of RAM disks: some seconds of work.
 NODES, TERMS = 64, 2 * networks.LARGEST
 #: Steps to the mean hold of the home disk's lock, which depends on how often each node uses it.
 STEPS = 8
-
-# --- devices ----------------------------------------------------------------------------------
 
 
 def devices(S, m: int = 1) -> list[networks.Station]:
@@ -62,73 +46,9 @@ def devices(S, m: int = 1) -> list[networks.Station]:
     return [networks.queue(S / m)] * m
 
 
-def saturation_depth(stations: Sequence[networks.Station]) -> float:
-    """Queue depth beyond which a request must wait somewhere, whatever the order.
-
-    For m disks alone it is m. A delay adds to the time, but no request waits there.
-
-    >>> saturation_depth(devices(0.008, m=8))
-    8.0
-    >>> saturation_depth([networks.queue(0.001), *devices(0.008, m=8)])  # adapter or disks
-    9.0
-    """
-    D, _, _ = networks._network(stations, 0.0)
-    if D.ndim > 1:
-        raise ValueError("stations: expected one D each")
-    widest = max((s.D / s.capacity.max() for s in stations if s.capacity is not None), default=0.0)
-    return float(saturation.unchecked(D=D.sum(), D_max=widest, Z=0.0))
-
-
 @checked
-def iops(N, R, X_max) -> tuple[Any, Any]:
-    """Lowest and highest IOPS of a drive with N requests outstanding.
-
-    `R` is the latency of one request alone and `X_max` the most IOPS. The upper limit is that of a
-    drive in which any part can serve any request. The lower limit is that of R X_max `devices`, if
-    each request needs one particular device, service times are exponential, and crowding makes no
-    device slower. The two differ most, by nearly a factor of two, at N = R X_max. The latency is N
-    divided by the IOPS.
-
-    >>> iops(N=[1, 40, 4000], R=80e-6, X_max=500e3)
-    (array([ 12500.        , 253164.5..., 495172.0...]), array([ 12500., 500000., 500000.]))
-
-    Raises ValueError for no requests and where X_max is less than 1/R, that of one request alone.
-    """
-    within("N", N, 1)
-    if (R * X_max < 1 - 1e-9).any():
-        least = "at least 1/R, what one request alone gets"
-        raise ValueError(f"X_max is {X_max.min():g}, expected {least}")
-    drive = {"N": N, "D": R, "D_max": 1 / X_max, "Z": 0.0}
-    return balanced_throughput_min(**drive), asymptotic_throughput_max(**drive)
-
-
-# --- RAM disk ---------------------------------------------------------------------------------
-
-
-class Requests(NamedTuple):
-    """`X` requests per second, `R` seconds each, `rho` the home disk's lock in use."""
-
-    X: Any
-    R: Any
-    rho: Any
-
-
-@formula("f_remote", continuous)
-def ramdisk_remote(nodes, r):
-    """Share of the requests that copy across nodes, processors being spread over them evenly.
-
-    With a RAM disk on one of q nodes these are all requests but 1/q, without the share `r` of
-    requests for data that are only read and have a copy on each node.
-
-    >>> ramdisk_remote(nodes=[1, 4, 4, 4], r=[0.0, 0.0, 0.5, 1.0])
-    array([0.   , 0.75 , 0.375, 0.   ])
-    """
-    return (1 - r) * (1 - 1 / nodes)
-
-
-@checked
-def ramdisk(N, Z, S, t_local, t_remote, nodes=1, r=0.0, held=1.0) -> Requests:
-    """N processors, spread over `nodes` as evenly as can be, that use RAM disks every `Z`.
+def ramdisk(N, Z, S, t_local, t_remote, nodes=1, r=0.0, held=1.0):
+    """Requests per second of N processors on `nodes`, as evenly as can be, that think for `Z`.
 
     A request holds the driver's lock of its disk for `S`. Then the processor copies the block, in
     `t_local` from the memory of its own node or `t_remote` from that of another, and keeps the lock
@@ -137,9 +57,8 @@ def ramdisk(N, Z, S, t_local, t_remote, nodes=1, r=0.0, held=1.0) -> Requests:
 
     One disk whose lock is held throughout is one server, and more nodes only make it slower:
 
-    >>> one = ramdisk(N=12, Z=0.0, S=1.0, t_local=1.0, t_remote=4.0, nodes=[1, 3])
-    >>> one.X.round(3), one.rho
-    (array([0.5 , 0.25]), array([1., 1.]))
+    >>> ramdisk(N=12, Z=0.0, S=1.0, t_local=1.0, t_remote=4.0, nodes=[1, 3]).round(3)
+    array([0.5 , 0.25])
 
     This is a closed network with a class for each node, solved by `networks.solve`: exact for
     exponential locks if no copy holds the lock or none crosses. Otherwise all uses of the home
@@ -149,11 +68,11 @@ def ramdisk(N, Z, S, t_local, t_remote, nodes=1, r=0.0, held=1.0) -> Requests:
     within("Z + S + t_local + t_remote", Z + S + t_local + t_remote, 0, LARGEST / 2)
     points = zip(*map(np.ravel, np.broadcast_arrays(N, nodes, r)), strict=True)
     spread = [_spread(int(n), int(q), one) for n, q, one in points]
-    sizes = (min(_classes.terms(p, len(p)), networks.LARGEST) for p in spread)
+    sizes = (min(networks._terms(p, len(p)), networks.LARGEST) for p in spread)
     terms = sum(max(TERMS // 2000, some) for some in sizes)
     feasible("terms of all systems asked for", terms, TERMS, "fewer at a time, or smaller N")
-    solved = np.vectorize(_ramdisk, otypes=[float] * 3)
-    return Requests(*(v[()] for v in solved(N, Z, S, t_local, t_remote, nodes, r, held)))
+    each = np.vectorize(_ramdisk, otypes=[float])
+    return each(N, Z, S, t_local, t_remote, nodes, r, held)[()]
 
 
 def _spread(N: int, nodes: int, r: float) -> list[int]:
@@ -166,76 +85,18 @@ def _spread(N: int, nodes: int, r: float) -> list[int]:
     return [(N + nodes - 1 - i) // nodes for i in range(nodes)]
 
 
-def _ramdisk(N, Z, S, t_local, t_remote, nodes, r, held) -> tuple[float, float, float]:
-    """`ramdisk` at one point."""
+def _ramdisk(N, Z, S, t_local, t_remote, nodes, r, held) -> float:
+    """`ramdisk` at one point: a class for each node with processors, a station for each disk."""
     if not N:
-        return 0.0, np.nan, 0.0
+        return 0.0
     there = _spread(int(N), int(nodes), r)
-    q = len(there)
-    at_home = np.arange(q) == 0
+    at_home = np.arange(len(there)) == 0
     copy = np.where(at_home, t_local, t_remote)  # from or to the home disk, for each node
     visits = (1 - r) + r * at_home  # of the home disk
-    copying = (1 - held) * (r * t_local + (1 - r) * copy)
-    demand, X = np.diag(np.full(q, r * (S + held * t_local))), np.array(there, dtype=float)
+    away = Z + (1 - held) * (r * t_local + (1 - r) * copy)
+    demand = np.diag(np.full(len(there), r * (S + held * t_local)))
+    X = np.array(there, dtype=float)
     for solver in [networks.schweitzer] * STEPS + [networks.solve]:
         demand[0] = visits * np.average(S + held * copy, weights=X * visits)
-        solved = solver([networks.queue(D) for D in demand], tuple(there), Z + copying)
-        X = solved.X
-    R = np.average((copying + solved.R)[X > 0], weights=X[X > 0])
-    return float(X.sum()), float(R), float(solved.rho[0].sum())
-
-
-# --- interrupts -------------------------------------------------------------------------------
-
-
-def interrupt_load(X, S, cpu: Sequence[int], c: int) -> np.ndarray:
-    """Share of each of `c` processors that interrupts take: adapter i interrupts `cpu[i]`.
-
-    `X` has each adapter's interrupts per second, and `S` the seconds of an interrupt, one number or
-    one per adapter. A share above 1 means that the processor cannot take so many.
-
-    >>> interrupt_load(X=[8e3, 8e3, 4e3], S=25e-6, cpu=[0, 0, 0], c=4)
-    array([0.5, 0. , 0. , 0. ])
-    >>> interrupt_load(X=[8e3, 8e3, 4e3], S=25e-6, cpu=[1, 2, 3], c=4)
-    array([0. , 0.2, 0.2, 0.1])
-    """
-    c = count("c", c, most=MANY)
-    arrays = valid({"X": X, "S": S}) | {"cpu": indices("cpu", cpu, c)}
-    aligned(arrays)
-    rates, seconds, at = np.broadcast_arrays(*arrays.values())
-    return np.bincount(at.ravel(), (rates * seconds).ravel(), minlength=c)
-
-
-@formula("R", valid)
-def interrupted_response(D, rho):
-    """Mean time for work of `D` on a processor of which interrupts take a share `rho`.
-
-    Interrupts come at random and go before the work, which takes D/(1 - rho). A program that waits
-    for its slowest part gets slower as a whole, not only on one of its processors.
-
-    >>> interrupted_response(D=1.0, rho=[0.0, 0.5, 1.0])
-    array([ 1.,  2., inf])
-    """
-    return while_stable(rho, D / (1 - rho))
-
-
-@checked
-def unused_cycles(interrupt, mp_synch, busy):
-    """Whether the processors that take the interrupts should run clients as well: true or false.
-
-    The rule for CPUs 0-3 of an AlphaServer GS (Covert 2002, slide 26): yes if less than 50 % of
-    their time is interrupt stack and MP synchronization, and CPUs 1-3 are less than 75 % busy
-    overall. Arguments are shares of time, their last axis being CPUs 0 to 3; the rule takes these
-    processors together, as MONITOR MODES /CPU=(0,1,2,3) shows them.
-
-    >>> unused_cycles(interrupt=[0.3, 0.4, 0.4, 0.2], mp_synch=0.1, busy=[0.9, 0.6, 0.6, 0.9])
-    True
-    >>> unused_cycles(interrupt=[0.3, 0.4, 0.4, 0.2], mp_synch=0.2, busy=0.6)
-    False
-    """
-    waiting = within("interrupt + mp_synch", interrupt + mp_synch, 0, 1 + 1e-9)
-    shares = {"interrupt": interrupt, "mp_synch": mp_synch, "busy": busy, "CPUs 0-3": np.empty(4)}
-    shape = aligned(shares)  # where one figure is given, it is that of each CPU
-    waiting, busy = np.broadcast_to(waiting, shape), np.broadcast_to(busy, shape)
-    answer = (waiting.mean(-1) < 0.50) & (busy[..., 1:].mean(-1) < 0.75)
-    return answer if answer.ndim else bool(answer)
+        X = solver([networks.queue(D) for D in demand], tuple(there), away).X
+    return float(X.sum())

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from quick import one_in
 
 from nummodel.models import contention, networks, queueing
-from nummodel.models.contention import Line, after, found_held
+from nummodel.models.contention import Line, after
 
 HOLDS = {
     "constant": lambda rng: 1.0,
@@ -47,6 +47,11 @@ def count(think, hold, n, m=1, h=0.0, **more):
     return Line(*protocol.counted(think, HOLDS[hold], n, h, m, **more), n)
 
 
+def held(n, S, Z, h=0.0, m=1):
+    """Share of the uses that find the lock held, at one of m locks, by the chain of `after`."""
+    return contention._closed(n, S, m * Z + (m - 1) * S, h)[0]
+
+
 def inside(value, ends, slack=0.0):
     return ends[0] * (1 - slack) <= value <= ends[1] * (1 + slack)
 
@@ -62,9 +67,9 @@ def inside(value, ends, slack=0.0):
 def test_found_held_is_what_is_counted(n, Z, h, m, off):
     """Hand-overs take a constant time here; with several locks, waits elsewhere are left out."""
     A, C, wait, *_ = protocol.counted(even(Z), HOLDS["exponential"], n, h, m)
-    assert found_held(n, 1.0, Z, h, m) == pytest.approx(C / A, rel=off + 4 / C**0.5)
+    assert held(n, 1.0, Z, h, m) == pytest.approx(C / A, rel=off + 4 / C**0.5)
     if m == 1 and h == 0:
-        waited = contention.contended_wait(n, 1.0, Z)
+        waited = queueing.repairman_waiting(n, 1.0, 1, Z) / held(n, 1.0, Z)
         assert waited == pytest.approx(wait / C, rel=off + 6 / C**0.5)
 
 
@@ -74,15 +79,7 @@ def test_found_held_is_what_is_counted(n, Z, h, m, off):
 def test_found_held_is_the_utilisation_that_the_others_make(n, Z):
     """Of a closed network with n - 1 customers, by the arrival theorem."""
     others = networks.solve([networks.queue(1.0)], n - 1, Z)
-    assert found_held(n, 1.0, Z) == pytest.approx(others.rho[0], rel=1e-9)
-
-
-@pytest.mark.parametrize("n, Z", [(2, 7.0), (5, 3.0), (40, 10.0)])
-def test_the_mean_wait_of_contended_uses_is_that_of_the_machine_repairman(n, Z):
-    wait = queueing.repairman_waiting(n, 1.0, 1, Z)
-    contended = contention.contended_wait(n, 1.0, Z)
-    assert contended * found_held(n, 1.0, Z) == pytest.approx(wait, rel=1e-9)
-    assert contention.contended_wait(1, 1.0, Z) == 0
+    assert held(n, 1.0, Z) == pytest.approx(others.rho[0], rel=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -91,7 +88,7 @@ def test_the_mean_wait_of_contended_uses_is_that_of_the_machine_repairman(n, Z):
 def test_found_held_at_one_of_several_locks(n, Z, m):
     """Of m stations with n - 1 customers; too high, as waits elsewhere are left out."""
     others = networks.solve([networks.queue(1 / m)] * m, n - 1, Z)
-    ratio = found_held(n, 1.0, Z, m=m) / others.rho[0]
+    ratio = held(n, 1.0, Z, m=m) / others.rho[0]
     assert 1 - 1e-9 < ratio < 1.3
     assert ratio < 1.06 or others.rho[0] > 0.5
 
@@ -111,23 +108,21 @@ def test_found_held_is_that_of_its_markov_chain(n, Z, h):
     balance = np.vstack([Q.T, np.ones(len(Q))])
     pi = np.linalg.lstsq(balance, [*np.zeros(len(Q)), 1.0], rcond=None)[0]
     asking = pi * [n - j for j, _ in states]
-    assert found_held(n, 1.0, Z, h) == pytest.approx(1 - asking[0] / asking.sum(), abs=1e-12)
+    assert held(n, 1.0, Z, h) == pytest.approx(1 - asking[0] / asking.sum(), abs=1e-12)
 
 
 def test_many_threads_that_seldom_come_find_the_lock_as_it_is_used():
     """A Poisson stream sees time averages."""
-    assert found_held(1000, 1.0, 1000 / 0.3) == pytest.approx(0.3, rel=2e-3)
+    assert held(1000, 1.0, 1000 / 0.3) == pytest.approx(0.3, rel=2e-3)
 
 
 @pytest.mark.parametrize("n, Z, w", [(4, 20, 0.5), (8, 20, 0.2), (8, 8, 0.5), (16, 20, 0.1)])
 def test_uses_that_readers_share(n, Z, w):
     simulated = protocol.readers_writers(n, Z, 1.0, w, found=True)
-    assert found_held(n, w * (2 - w), Z) == pytest.approx(simulated[0], rel=0.1, abs=simulated[1])
+    assert held(n, w * (2 - w), Z) == pytest.approx(simulated[0], rel=0.1, abs=simulated[1])
 
 
 def test_what_cannot_be_is_refused():
-    with pytest.raises(ValueError, match="n is 2,000, expected at most 1,000"):
-        found_held(2000, 1.0, 1.0)
     with pytest.raises(ValueError, match="contentions are 2 times the acquisitions"):
         after(Line(10, 20, 1.0, 1.0))
     with pytest.raises(ValueError, match="several locks, or several hold"):

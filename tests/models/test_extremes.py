@@ -29,7 +29,6 @@ from nummodel.arguments import WHOLE
 from nummodel.formula import Formula
 from nummodel.models import (
     locks,
-    memory,
     networks,
     nodes,
     numa,
@@ -47,13 +46,9 @@ ATTACK = "NUMMODEL_CALLS" in os.environ
 CALLS = int(os.environ.get("NUMMODEL_CALLS", 2000))
 SEED = int(os.environ.get("NUMMODEL_SEED", 2026))
 LIMIT = 2.0
-ROOMS = (queueing, networks, locks, memory, numa, storage, partition, nodes, scaling, operational)
+ROOMS = (queueing, networks, locks, numa, storage, partition, nodes, scaling, operational)
 #: Takes expressions, as a part of formulas.
 ALGEBRA = ("queueing.while_stable",)
-
-
-def latency(nodes, cpus, t_local, t_remote, f_remote):
-    return numa.Topology(nodes, cpus, t_local, t_remote).latency(f_remote)
 
 
 def _public():
@@ -63,7 +58,7 @@ def _public():
             here = isfunction(f) and f.__module__.startswith("nummodel.models.")
             if not name.startswith("_") and (here or isinstance(f, Formula)):
                 found.setdefault(id(f), (f"{room.__name__.rpartition('.')[2]}.{name}", f))
-    return dict(found.values()) | {"numa.Topology.latency": latency}
+    return dict(found.values())
 
 
 FUNCTIONS = {name: f for name, f in _public().items() if name not in ALGEBRA}
@@ -198,18 +193,15 @@ DRAWN = {
     "access": table(0.0, 1.0, 0.5, 1e300, 1e-300, 5e-324),
     "copies": table(0.5, 1.0, 1.0, 0.0, 1e-300),
     "over": lambda rng, _: [None, [0], [0, 1], [5], [0, 0], [10**9]][rng.integers(6)],
-    "cpu": lambda rng, _: [0, [0], [0, 1], [3, 3, 0], [-1], [10**9]][rng.integers(6)],
-    "cpus": lambda rng, _: number(rng, "c"),
     "servers": lambda rng, _: number(rng, "c"),
     "law": lambda rng, _: list(scaling.LAWS.values())[rng.integers(4)],
     "networks.N": by_class("N"),
     "networks.Z": by_class("Z"),
     "networks.D": lambda rng, _: [number(rng, "D"), [time(rng)] * 3][rng.integers(2)],
     "latency": table(1.0, 2.0, 3.0, 0.0, 1e300, 1e-300),
-    "memory.channels": lambda rng, _: int(rng.choice([1, 2, 6, 0])),
+    "numa.memories.channels": lambda rng, _: int(rng.choice([1, 2, 6, 0])),
     "numa.nodes": lambda rng, _: number(rng, "nodes"),
     "storage.m": lambda rng, _: number(rng, "m"),
-    "storage.c": lambda rng, _: number(rng, "c"),
     "nodes.X": by_lock,
     "nodes.h": lambda rng, _: number(rng, "h") * (1 if rng.wild else 1e-5),
     "nodes.h_remote": lambda rng, _: number(rng, "h") * (1 if rng.wild else 1e2),
@@ -221,7 +213,7 @@ DRAWN = {
 def draw(rng, function, parameter, drawn):
     """A value for an argument, beside those that are drawn."""
     room = function.partition(".")[0]
-    for key in (f"{room}.{parameter.name}", parameter.name):
+    for key in (f"{function}.{parameter.name}", f"{room}.{parameter.name}", parameter.name):
         if key in DRAWN:
             return DRAWN[key](rng, drawn)
     name = known(parameter.name)
@@ -244,9 +236,7 @@ def arguments(rng, function):
 # --- what is asked ----------------------------------------------------------------------------
 
 #: Results that are shares, by the end of a function's name.
-SHARES = ("erlang_b", "erlang_c", "_blocking", "ramdisk_remote")
-#: May be above 1, as their documentation says: what is asked for and cannot be had.
-LOADS = ("storage.interrupt_load",)
+SHARES = ("erlang_b", "erlang_c", "_blocking")
 
 
 def near(left, right):
@@ -271,9 +261,6 @@ def sound(function, given, result):
             N, X, R = np.asarray(given["N"]), np.asarray(parts["X"]), np.asarray(parts["R"])
             if not near((X * (R + given.get("Z", 0.0)))[N > 0], N[N > 0]):
                 return "Little's law"
-    elif isinstance(result, storage.Requests):
-        parts = result._asdict()
-        parts["R"] = np.where(np.asarray(given["N"]) == 0, 0.0, result.R)
     elif isinstance(result, (locks.Contended, numa.Mix)):
         parts = result._asdict()
     elif isinstance(result, dict):  # outlook's ratios
@@ -292,7 +279,7 @@ def sound(function, given, result):
         if (values < -1e-9).any():
             return f"{name} is negative"
         share = name in ("share", "f_remote", "by_node", "served", "spin", "rho")
-        if (share or name.endswith(SHARES)) and function not in LOADS and (values > 1 + 1e-9).any():
+        if (share or name.endswith(SHARES)) and (values > 1 + 1e-9).any():
             return f"{name} is above 1"
     return ""
 
@@ -346,7 +333,7 @@ def test_a_figure_or_a_named_error(function):
 
 
 def test_the_functions_are_found():
-    assert len(FUNCTIONS) > 70
+    assert len(FUNCTIONS) > 60
     assert {"locks.solve", "queueing.mm1_waiting", "operational.demand"} <= set(FUNCTIONS)
 
 

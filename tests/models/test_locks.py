@@ -174,7 +174,7 @@ def test_delegation(N):
 @settings(max_examples=settings().max_examples * 30 // 100)
 @given(st.integers(0, 60), st.floats(0.0, 50.0), st.floats(0.1, 5.0))
 def test_a_constant_grant_is_the_machine_repairman(N, Z, S):
-    system, R = locks.solve(lambda n: S, N, Z), queueing.repairman_response(N, S, 1, Z)
+    system, R = locks.solve(lambda n: S, N, Z), S + queueing.repairman_waiting(N, S, 1, Z)
     assert system.X == pytest.approx(N / (Z + R), rel=1e-12)
     assert system.Q == pytest.approx(N * R / (Z + R), rel=1e-9, abs=1e-12)
 

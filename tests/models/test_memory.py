@@ -5,7 +5,7 @@ import heapq
 import numpy as np
 import pytest
 
-from nummodel.models import memory, networks, numa
+from nummodel.models import networks, numa
 
 LATENCY = np.array([[80.0, 140.0], [150.0, 90.0]])
 #: A line passes a memory in 1 (of the unit of time of LATENCY) if it has one channel.
@@ -44,9 +44,9 @@ def test_reads_wait_as_simulated(placed):
         "first touch": (access / access.sum(0)).T,
     }[placed]
     S, N = 5.0, 12
-    shares = numa.paths(access, copies)
+    shares = numa._paths(access, copies)
     shares = shares / shares.sum(1, keepdims=True)
-    stations = memory.memories(access, copies, LATENCY, B_max=ONE_LINE / S)
+    stations = numa.memories(access, copies, LATENCY, B_max=ONE_LINE / S)
     exact, near = networks.solve(stations, (N, N)), networks.schweitzer(stations, (N, N))
     assert exact.exact and exact.X == pytest.approx(simulated(shares, LATENCY, S, N), rel=0.03)
     assert near.X == pytest.approx(exact.X, rel=0.1)
@@ -54,8 +54,8 @@ def test_reads_wait_as_simulated(placed):
 
 def test_one_read_meets_nobody():
     for channels in (1, 3):
-        for copies, expected in ((numa.partitioned(2), 80.0), (np.eye(2)[::-1], 140.0)):
-            stations = memory.memories(np.eye(2), copies, LATENCY, ONE_LINE, channels)
+        for copies, expected in ((np.eye(2), 80.0), (np.eye(2)[::-1], 140.0)):
+            stations = numa.memories(np.eye(2), copies, LATENCY, ONE_LINE, channels)
             alone = networks.schweitzer(stations, (1, 0))
             assert alone.R[0] == pytest.approx(expected)
 
@@ -63,15 +63,15 @@ def test_one_read_meets_nobody():
 def test_full_memories_deliver_their_bandwidth():
     """All from one memory: together as much as this memory has. Replicated: each its own."""
     everyone = np.ones((2, 1))
-    home = memory.memories(everyone, [numa.striped(2, over=[0])], LATENCY, ONE_LINE)
-    copied = memory.memories(everyone, [numa.replicated(2)], LATENCY, ONE_LINE)
+    home = numa.memories(everyone, [numa.striped(2, over=[0])], LATENCY, ONE_LINE)
+    copied = numa.memories(everyone, [np.ones(2)], LATENCY, ONE_LINE)
     X = networks.schweitzer(home, (3000, 3000)).X
     assert sum(X) == pytest.approx(1.0, rel=0.01)
     assert networks.schweitzer(copied, (3000, 3000)).X == pytest.approx([1.0, 1.0], rel=0.01)
 
 
 def test_replicas_are_each_node_by_itself():
-    stations = memory.memories(np.ones((2, 1)), [numa.replicated(2)], LATENCY, ONE_LINE / 4)
+    stations = numa.memories(np.ones((2, 1)), [np.ones(2)], LATENCY, ONE_LINE / 4)
     both = networks.solve(stations, (30, 20))
     for node, N, t in ((0, 30, 80.0), (1, 20, 90.0)):
         alone = networks.solve([networks.queue(4.0), networks.delay(t - 4.0)], N)
@@ -81,10 +81,10 @@ def test_replicas_are_each_node_by_itself():
 @pytest.mark.parametrize(
     "call, named",
     [
-        (lambda: memory.memories(np.eye(2), np.eye(2), np.ones((3, 3)), 1e9), "latency has"),
-        (lambda: memory.memories(np.eye(2), np.eye(2), np.ones((2, 2)), 1.0), "latency is 1"),
-        (lambda: memory.memories([[1.0], [0.0]], [[0.5, 0.5]], LATENCY, 64.0), "access"),
-        (lambda: memory.memories(np.eye(2), np.eye(2), LATENCY, 64.0, channels=0), "channels is 0"),
+        (lambda: numa.memories(np.eye(2), np.eye(2), np.ones((3, 3)), 1e9), "latency has"),
+        (lambda: numa.memories(np.eye(2), np.eye(2), np.ones((2, 2)), 1.0), "latency is 1"),
+        (lambda: numa.memories([[1.0], [0.0]], [[0.5, 0.5]], LATENCY, 64.0), "access"),
+        (lambda: numa.memories(np.eye(2), np.eye(2), LATENCY, 64.0, channels=0), "channels is 0"),
     ],
 )
 def test_bad_input_is_named(call, named):

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reference import CASES, KNOWN_WRONG
 
-from nummodel.models import _classes, _convolution, locks, networks, operational, queueing
+from nummodel.models import _convolution, locks, networks, operational, queueing
 from nummodel.models.networks import delay, load_dependent, queue, schweitzer, solve
 from nummodel.reports import runs
 
@@ -574,7 +574,7 @@ def test_a_slip_in_the_recursion_of_several_classes_is_noticed(monkeypatch):
             result *= 1 + 1e-6 * np.arange(result.size).reshape(result.shape)
         return result
 
-    monkeypatch.setattr(_classes.np, "multiply", slip)
+    monkeypatch.setattr(networks.np, "multiply", slip)
     with pytest.raises(ArithmeticError, match="contradict each other"):
         networks.solve([networks.queue([0.1, 0.3]), networks.queue([0.2, 0.05])], (8, 9))
 

@@ -236,9 +236,8 @@ def test_a_matrix_of_equal_latencies_is_as_two_numbers_whose_growth_is_known():
 def test_the_diagonal_of_a_matrix_does_not_count_if_the_hand_over_inside_is_given():
     matrix = np.where(np.eye(4), H, REMOTE)
     given = room.outlook({"queue": 1e6}, 4, 4, H, matrix)
-    for diagonal in (0.0, np.nan):
-        other = np.where(np.eye(4), diagonal, matrix)
-        assert room.outlook({"queue": 1e6}, 4, 4, H, other) == given
+    other = np.where(np.eye(4), 0.0, matrix)
+    assert room.outlook({"queue": 1e6}, 4, 4, H, other) == given
 
 
 def test_a_program_that_is_limited_by_its_lock_says_so():
@@ -263,15 +262,15 @@ GOOD = {"X": {"queue": 1.0}, "N": 10, "nodes": 2, "h": 0.1, "h_remote": 0.2}
 @pytest.mark.parametrize(
     "wrong, named",
     [
-        ({"X": {"ticket": 1.0}}, "expected queue"),
+        ({"X": {"ticket": 1.0}}, "and queue on one node"),
         ({"X": {"queue": 1.0, "mcs": 1.0}}, "mcs"),
         ({"X": None}, "X is None, expected throughputs"),
         ({"X": {}}, "X is {}, expected throughputs"),
-        ({"X": {"queue": 1.0, 5: 1.0}}, "X has queue, 5"),
-        ({"X": {2: {"queue": 1.0}}}, "X has none on one node"),
+        ({"X": {"queue": 1.0, 5: 1.0}}, r"X\[1\] has queue, 5"),
+        ({"X": {2: {"queue": 1.0}}}, r"X\[1\] has none"),
         ({"X": {1.5: {"queue": 1.0}}}, "the number of nodes in X is 1.5"),
-        ({"X": {1: {"queue": 1.0}, 2: {"tas": 1.0}}}, "X has tas on 2 nodes; expected only"),
-        ({"X": {1: {"queue": 1.0}, 2: {}}}, "X has none on 2 nodes"),
+        ({"X": {1: {"queue": 1.0}, 2: {"tas": 1.0}}}, r"X\[2\] has tas, expected any of queue,"),
+        ({"X": {1: {"queue": 1.0}, 2: {}}}, r"X\[2\] has none"),
         ({"X": {1: {"queue": 1.0}, 2: {"queue": -1.0}}}, r"X\[2\]\['queue'\] is -1"),
         ({"X": {"queue": (1.0, -1.0)}}, r"error of X\[1\]\['queue'\] is -1"),
         ({"X": {"queue": (1.0, 1.0, 1.0)}}, r"X\[1\]\['queue'\] is \(1.0, 1.0, 1.0\)"),
@@ -287,7 +286,7 @@ GOOD = {"X": {"queue": 1.0}, "N": 10, "nodes": 2, "h": 0.1, "h_remote": 0.2}
         ({"X": {"queue": [1.0, 2.0]}}, r"X\[1\]\['queue'\] is \["),
         ({"X": {"queue": 1.0, "tas": "fast"}}, r"X\[1\]\['tas'\] is 'fast'"),
         ({"X": {"queue": 1.0, "tas": None}}, r"X\[1\]\['tas'\] is None"),
-        ({"X": {"queue": 1e12, "cohort": 2e12}, "h": 4e-8}, "no more than one use"),
+        ({"X": {"queue": 1e12, "cohort": 2e12}, "h": 4e-8}, "X on one node, times h, is 80000"),
         ({"N": [10]}, r"N is \[10\], expected a whole number"),
         ({"N": "many"}, "N is 'many'"),
         ({"N": 1}, "at least 2"),

@@ -61,7 +61,7 @@ def ggc(*at):
 
 
 def repairman(N, S, c, Z):
-    X = N / (Z + q.repairman_response(N, S, c, Z))
+    X = N / (Z + S + q.repairman_waiting(N, S, c, Z))
     return means(X, q.repairman_waiting(N, S, c, Z), S, c)
 
 
@@ -126,7 +126,7 @@ def test_distributions_of_other_tools():
     """R queueing: shares of the waits and response times up to t."""
     mm1, mmc = CASES["r_mm1_sixto_10.3"]["outputs"], CASES["r_mmc_c64"]["outputs"]
     known = (1 / 4, 3)
-    assert q.mm1_response_percentile(*known, mm1["FW_at_10"]) == pytest.approx(10, rel=1e-9)
+    assert q.mmc_response_percentile(*known, 1, mm1["FW_at_10"]) == pytest.approx(10, rel=1e-9)
     assert q.mmc_waiting_percentile(*known, 1, mm1["FWq_at_10"]) == pytest.approx(10, rel=1e-9)
     known = (57.6, 1, 64)
     assert q.mmc_waiting_percentile(*known, mmc["FWq_at_0.1"]) == pytest.approx(0.1, rel=1e-9)
@@ -255,7 +255,7 @@ def test_one_server_is_mm1():
         assert many(RHO, 1.0, 1) == pytest.approx(one(RHO, 1.0), rel=1e-12)
     p = np.array([[0.0], [1e-6], [0.5], [0.99]])
     response = q.mmc_response_percentile(RHO, 1.0, 1, p)
-    assert response == pytest.approx(q.mm1_response_percentile(RHO, 1.0, p), rel=1e-12)
+    assert response == pytest.approx(-np.log1p(-p) / (1 - RHO), rel=1e-12)
     some = p > 1 - RHO  # those who wait: the share beyond t is rho exp(-(1 - rho) t)
     with np.errstate(divide="ignore"):
         longer = np.log(RHO / (1 - p)) / (1 - RHO)
@@ -284,12 +284,9 @@ def test_many_rare_customers_arrive_at_random():
 
 def test_nobody_and_no_work():
     assert q.repairman_waiting(0, 1.0, 2, 5.0) == q.repairman_waiting(10, 0, 2, 0) == 0
-    assert q.repairman_response(10, 0.0, 2, 5.0) == 0
     assert q.mmck_blocking(0, 1.0, 1, 1) == 0
     assert q.mmc_response(0, 2.0, 3) == 2 and q.mmc_waiting_percentile(0, 1.0, 1, 1.0) == 0
-    assert (
-        q.mm1_response_percentile(0.5, 1.0, 1.0) == q.mmc_response_percentile(1, 1, 2, 1) == np.inf
-    )
+    assert q.mmc_response_percentile(1, 1, 2, 1) == np.inf
 
 
 @pytest.mark.parametrize("law", ("waiting", "response"))
@@ -319,7 +316,7 @@ FUNCTIONS = {
 
 
 def test_all_functions_are_found():
-    assert len(FUNCTIONS) == 16
+    assert len(FUNCTIONS) == 14
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -343,7 +340,7 @@ def test_counts_are_whole(name):
     "wrong, message",
     [
         (lambda: q.mmc_waiting(1, 1, 0), "c is 0, expected a whole number of at least 1"),
-        (lambda: q.mm1_response_percentile(1, 1, 1.1), "p is 1.1, expected .* at most 1"),
+        (lambda: q.mmc_response_percentile(1, 1, 1, 1.1), "p is 1.1, expected .* at most 1"),
         (lambda: q.mmck_blocking(1, 1, 5, [9, 4]), "K is 4, expected at least c, 5"),
     ],
 )
@@ -475,12 +472,11 @@ def test_shares_are_at_most_one(a, c):
 def test_a_shop_of_very_many_is_refused_at_once():
     with pytest.raises(ValueError, match="N is 1,000,000,000, expected at most 100,000"):
         q.repairman_waiting(10**9, 1.0, 2, 5.0)
-    with pytest.raises(ValueError, match="N is 2,000, expected at most 1,000"):
+    with pytest.raises(ValueError, match="N is 2,000, expected at most 100"):
         q.repairman_waiting(np.full(10**5, 2000), 1.0, 2, 5.0)
 
 
 def test_no_service_takes_no_time():
-    assert q.mm1_response_percentile(0.5, 0, [0.5, 1.0]).tolist() == [0, 0]
     assert q.mmc_response_percentile(0.5, 0, 2, [0.5, 1.0]).tolist() == [0, 0]
 
 

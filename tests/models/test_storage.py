@@ -9,7 +9,6 @@ import pytest
 from quick import one_in
 
 from nummodel.models import networks, operational, queueing, storage
-from nummodel.records import data
 
 # --- a RAM disk, simulated --------------------------------------------------------------------
 
@@ -64,7 +63,7 @@ def test_ramdisk(N, nodes, Z, r, held):
     X, half = simulated(**system)
     assert half < 0.025 * X
     error = 0.02 if held and r < 1 else 0.0
-    assert storage.ramdisk(**system).X == pytest.approx(X, abs=half + error * X)
+    assert storage.ramdisk(**system) == pytest.approx(X, abs=half + error * X)
 
 
 # --- exact relatives, limits and identities ---------------------------------------------------
@@ -78,12 +77,10 @@ def test_one_node_is_the_machine_repairman(held):
     N = np.array([1, 2, 8, 40])
     own = storage.ramdisk(N, **DISK, held=held)
     hold, think = 0.5 + held * 0.5, 9.0 + (1 - held) * 0.5
-    R = queueing.repairman_response(N, hold, 1, think)
-    np.testing.assert_allclose(own.X, N / (think + R), rtol=1e-9)
-    np.testing.assert_allclose(own.rho, own.X * hold, rtol=1e-9)
-    np.testing.assert_allclose(own.X * (own.R + 9.0), N, rtol=1e-12)
+    R = hold + queueing.repairman_waiting(N, hold, 1, think)
+    np.testing.assert_allclose(own, N / (think + R), rtol=1e-9)
     other = storage.ramdisk(N, 9.0, 0.5, 0.5, 70.0, nodes=1, r=0.4, held=held)
-    np.testing.assert_allclose(other.X, own.X, rtol=1e-9)
+    np.testing.assert_allclose(other, own, rtol=1e-9)
 
 
 @pytest.mark.parametrize("held", [0.0, 1.0])
@@ -93,23 +90,14 @@ def test_remote_ratio_one_makes_the_place_irrelevant(held, r):
     alike = DISK | {"t_remote": DISK["t_local"]}
     one = storage.ramdisk(12, **alike, held=held)
     three = storage.ramdisk(12, **alike, held=held, nodes=3, r=r)
-    assert three.X == pytest.approx(one.X, rel=1e-9) if r == 0 else three.X > one.X
+    assert three == pytest.approx(one, rel=1e-9) if r == 0 else three > one
 
 
 def test_all_replicated_has_no_remote_read():
     near = storage.ramdisk(12, **DISK, nodes=3, r=1.0)
     far = storage.ramdisk(12, **(DISK | {"t_remote": 50.0}), nodes=3, r=1.0)
-    assert near.X == pytest.approx(far.X, rel=1e-12)
-    assert near.X == pytest.approx(3 * storage.ramdisk(4, **DISK).X, rel=1e-9)
-
-
-def test_remote_share_by_counting():
-    """Every processor of q nodes asks once for each block, k of which only are read."""
-    for q, k in ((1, 0), (2, 3), (3, 0), (3, 5), (8, 10)):
-        asked = [(node, block) for node in range(q) for block in range(10)]
-        far = [node != 0 and block >= k for node, block in asked]
-        assert storage.ramdisk_remote(q, k / 10) == pytest.approx(np.mean(far))
-    assert storage.ramdisk_remote(3, 0.0) == pytest.approx(2 / 3)
+    assert near == pytest.approx(far, rel=1e-12)
+    assert near == pytest.approx(3 * storage.ramdisk(4, **DISK), rel=1e-9)
 
 
 @pytest.mark.parametrize("held", [0.0, 0.6])
@@ -118,14 +106,12 @@ def test_without_a_split_all_nodes_but_one_are_alike(held):
     for N in (1, 5, 13):
         one = storage.ramdisk(N, **DISK, nodes=4, held=held)
         nearly = storage.ramdisk(N, **DISK, nodes=4, r=1e-9, held=held)
-        assert one.X == pytest.approx(nearly.X, rel=1e-6)
-        assert one.rho == pytest.approx(nearly.rho, rel=1e-6)
+        assert one == pytest.approx(nearly, rel=1e-6)
 
 
 def test_uneven_spread_and_nobody():
-    assert storage.ramdisk(13, **DISK, nodes=3, r=0.2).X > storage.ramdisk(12, **DISK, nodes=3).X
-    nobody = storage.ramdisk(0, **DISK, nodes=3)
-    assert nobody.X == 0 and np.isnan(nobody.R) and nobody.rho == 0
+    assert storage.ramdisk(13, **DISK, nodes=3, r=0.2) > storage.ramdisk(12, **DISK, nodes=3)
+    assert storage.ramdisk(0, **DISK, nodes=3) == 0
 
 
 @pytest.mark.parametrize("r", [0.0, 0.4, 1.0])
@@ -134,19 +120,13 @@ def test_nodes_that_have_no_processor_do_not_matter(r):
     assert many == pytest.approx(few, rel=1e-12)
 
 
-def test_a_response_next_to_a_long_think_time_is_not_lost():
-    """R is summed up, and not what N/X leaves of Z: the copy alone here."""
-    disk = {"S": 0.0, "t_local": 1e-6, "t_remote": 3e-6, "nodes": 1}
-    assert storage.ramdisk(2, 1e15, **disk, held=0.0).R == pytest.approx(1e-6, rel=1e-12)
-
-
 def test_a_grid_is_its_points():
     N, r = np.array([[3], [9]]), np.array([0.0, 0.4, 1.0])
     grid = storage.ramdisk(N, **DISK, nodes=3, r=r)
-    assert grid.X.shape == grid.R.shape == grid.rho.shape == (2, 3)
+    assert grid.shape == (2, 3)
     for i, j in np.ndindex(2, 3):
         one = storage.ramdisk(int(N[i, 0]), **DISK, nodes=3, r=r[j])
-        assert isinstance(one.X, float) and one.X == grid.X[i, j] and one.R == grid.R[i, j]
+        assert isinstance(one, float) and one == grid[i, j]
 
 
 @pytest.mark.parametrize("m", [1, 4, 30])
@@ -159,7 +139,7 @@ def test_devices_are_the_balanced_bound(m):
     np.testing.assert_allclose(X, low, rtol=1e-12)
 
 
-def test_iops_hold_every_drive_with_the_same_two_numbers():
+def test_bounds_hold_every_drive_with_the_same_two_numbers():
     """A gate, channels with one queue, two kinds of parts: all between, and all agree at N = 1."""
     N = np.arange(1, 300)
     drives = [
@@ -169,93 +149,14 @@ def test_iops_hold_every_drive_with_the_same_two_numbers():
         ([networks.queue(0.1), *storage.devices(0.4, m=4)], 0.5),
         ([networks.queue(0.02), *storage.devices(0.7, m=7)], 0.28),
     ]
-    low, high = storage.iops(N, R=1.0, X_max=10.0)
+    alike = {"N": N, "D": 1.0, "D_max": 0.1, "Z": 0.0}
+    low = operational.balanced_throughput_min(**alike)
+    high = operational.asymptotic_throughput_max(**alike)
     assert low[0] == pytest.approx(1.0) and high[0] == pytest.approx(1.0)
     for stations, Z in drives:
         X = networks.solve(stations, N, Z).X
         assert (low <= X * (1 + 1e-12)).all() and (X <= high * (1 + 1e-12)).all()
-    assert storage.iops(10, R=1.0, X_max=10.0) == pytest.approx((100 / 19, 10.0))
-    assert storage.iops(N[:, None], 1.0, [10.0, 20.0])[0].shape == (299, 2)
-
-
-def test_saturation_depth():
-    path = [networks.delay(0.001), networks.queue(0.002), *[networks.queue(0.004, servers=4)] * 2]
-    assert storage.saturation_depth(path) == pytest.approx(0.011 / 0.002)
-    # By definition: where the two straight bounds meet, and the curve is below both.
-    depth = np.arange(1, 40)
-    X = networks.solve(path, depth).X
-    assert (X <= np.minimum(depth / 0.011, 1 / 0.002)).all()
-    gap = np.minimum(depth / 0.011, 1 / 0.002) / X
-    assert abs(depth[gap.argmax()] - storage.saturation_depth(path)) < 1
-    assert storage.saturation_depth([networks.delay(1.0)]) == np.inf
-
-
-def test_interrupts_are_conserved():
-    X, S = [8e3, 5e3, 4e3], [20e-6, 30e-6, 10e-6]
-    for cpu in ([0, 0, 0], [1, 2, 3], [2, 2, 1]):
-        load = storage.interrupt_load(X, S, cpu, c=4)
-        assert load.sum() == pytest.approx(0.16 + 0.15 + 0.04)
-        assert load.shape == (4,)
-    most = operational.throughput_at(D=20e-6, c=1, rho=1.0)
-    assert storage.interrupt_load(most, 20e-6, [1], c=2).tolist() == pytest.approx([0, 1])
-
-
-@pytest.mark.parametrize("rho", [0.3, 0.8])
-def test_interrupted_work_simulated(rho):
-    """Interrupts at random times, exponential, in the way of work of constant length."""
-    rng, S, D, samples = random.Random(7), 0.02, 1.0, []
-    for _ in range(4000):
-        left, clock = D, 0.0
-        while left > 0:
-            runs = rng.expovariate(rho / S)  # until the next interrupt that finds it running
-            clock += min(left, runs)
-            left -= runs
-            pending = 1 if left > 0 else 0
-            while pending:  # further ones may come meanwhile
-                served = rng.expovariate(1 / S)
-                clock += served
-                pending += -1 + sum(1 for _ in arrivals(rng, rho / S, served))
-        samples.append(clock)
-    half = 2.576 * stdev(samples) / len(samples) ** 0.5
-    assert half < 0.02 * mean(samples)
-    assert storage.interrupted_response(D, rho) == pytest.approx(mean(samples), abs=half)
-
-
-def arrivals(rng, rate, during):
-    """Times of Poisson arrivals."""
-    at = rng.expovariate(rate)
-    while at < during:
-        yield at
-        at += rng.expovariate(rate)
-
-
-@pytest.mark.parametrize(
-    "interrupt, mp_synch, busy, answer",
-    [
-        (0.20, 0.29, 0.74, True),
-        (0.20, 0.30, 0.74, False),  # less than, as the slide says
-        (0.20, 0.29, 0.75, False),
-        ([0.9, 0.3, 0.2, 0.1], 0.1, [1.0, 0.6, 0.6, 0.6], True),  # together; CPU 0 may be full
-        ([0.8, 0.3, 0.3, 0.1], 0.15, [1.0, 0.6, 0.6, 0.6], False),
-        ([0.1] * 4, 0.1, [0.0, 0.8, 0.8, 0.8], False),
-        ([0.1] * 4, 0.1, [0.5, 0.6, 0.6, 1.0], True),  # a dedicated lock manager on CPU 3
-    ],
-)
-def test_unused_cycles(interrupt, mp_synch, busy, answer):
-    assert storage.unused_cycles(interrupt, mp_synch, busy) is answer
-
-
-def test_unused_cycles_has_the_bounds_that_the_table_gives():
-    bound = data.load("gs-examples").set_index("figure")["high"]
-    synch, busy = bound.filter(like="clients may run")
-    assert storage.unused_cycles(0.0, synch - 0.01, busy - 0.01) is True
-    assert storage.unused_cycles(0.0, synch, busy - 0.01) is False
-    assert storage.unused_cycles(0.0, synch - 0.01, busy) is False
-
-
-def test_unused_cycles_of_many_samples():
-    busy = np.array([[0.9, 0.5, 0.5, 0.5], [0.1, 0.9, 0.9, 0.9]])
-    assert storage.unused_cycles(0.2, 0.1, busy).tolist() == [True, False]
+    assert (low[9], high[9]) == pytest.approx((100 / 19, 10.0))
 
 
 @pytest.mark.parametrize(
@@ -266,47 +167,16 @@ def test_unused_cycles_of_many_samples():
         (lambda: storage.devices(np.nan), "S is nan"),
         (lambda: storage.devices([[1.0]]), "S is"),
         (lambda: storage.devices(1.0, m=10**9), "m is 1000000000, .* at most 100,000"),
-        (lambda: storage.saturation_depth(None), "stations"),
-        (lambda: storage.saturation_depth([networks.delay(0.0)]), "stations .* Z is 0"),
-        (lambda: storage.iops([], 1.0, 2.0), "N is empty"),
         (lambda: storage.ramdisk(10**4, **DISK, nodes=5000, r=0.5), "nodes is 5,000, .* most 64"),
         (lambda: storage.ramdisk(4, **(DISK | {"S": 1e100})), r"S \+ t_local .* is 1e.100"),
         (lambda: storage.ramdisk(np.ones(9000), **DISK), "terms of all systems"),
-        (lambda: storage.interrupt_load(1.0, 1.0, [0, [1]], 4), "cpu is"),
-        (lambda: storage.interrupt_load(1.0, 1.0, 0, 10**9), "c is 1000000000, .* at most 100,000"),
         (lambda: storage.devices(1.0, m=2.5), "m is 2.5"),
         (lambda: storage.devices(1.0, m=[1, 2]), "m is .*expected a whole number"),
-        (lambda: storage.saturation_depth([]), "stations"),
-        (lambda: storage.saturation_depth([0.008]), "stations"),
-        (lambda: storage.saturation_depth([networks.queue([1.0, 2.0])]), "stations"),
-        (lambda: storage.iops(1.5, 1.0, 2.0), "N is 1.5"),
-        (lambda: storage.iops([1, 0], 1.0, 2.0), "N is 0, expected a number of at least 1"),
-        (lambda: storage.iops(1, -1.0, 2.0), "R is -1.0"),
-        (lambda: storage.iops(1, 1.0, 0.5), "X_max is 0.5"),
-        (lambda: storage.iops(1, 1.0, np.nan), "X_max is nan"),
         (lambda: storage.ramdisk(2.5, **DISK), "N is 2.5"),
         (lambda: storage.ramdisk(4, **(DISK | {"S": np.nan})), "S is nan"),
         (lambda: storage.ramdisk(4, **DISK, nodes=0), "nodes is 0"),
         (lambda: storage.ramdisk(4, **DISK, r=[0.0, 1.5]), "r is 1.5"),
         (lambda: storage.ramdisk(4, **DISK, held=-0.1), "held is -0.1"),
-        (lambda: storage.ramdisk_remote(2, np.nan), "r is nan"),
-        (lambda: storage.interrupt_load(1.0, -1.0, [0], 4), "S is -1.0"),
-        (lambda: storage.interrupt_load([1.0, np.nan], 1.0, [0, 1], 4), "X is nan"),
-        (lambda: storage.interrupt_load(1.0, 1.0, [0], 2.5), "c is 2.5"),
-        (lambda: storage.interrupt_load(1.0, 1.0, [0], [4, 5]), "c is .*expected a whole"),
-        (lambda: storage.interrupt_load([1.0] * 3, 1.0, [0, 1], 4), r"X \(3,\).* cpu \(2,\)"),
-        (lambda: storage.interrupt_load(1.0, 1.0, [True], 4), "cpu is"),
-        (lambda: storage.interrupt_load(1.0, 1.0, [4], 4), "cpu is"),
-        (lambda: storage.interrupt_load(1.0, 1.0, [0.5], 4), "cpu is"),
-        (lambda: storage.interrupted_response(1.0, 1.1), "rho is 1.1"),
-        (lambda: storage.interrupted_response(np.nan, 0.5), "D is nan"),
-        (lambda: storage.unused_cycles(1.1, 0.0, 0.0), "interrupt is 1.1"),
-        (lambda: storage.unused_cycles(0.1, np.nan, 0.0), "mp_synch is nan"),
-        (lambda: storage.unused_cycles(0.1, 0.0, [0.1, -1.0]), "busy is -1"),
-        (lambda: storage.unused_cycles("much", 0.0, 0.1), "interrupt is 'much'"),
-        (lambda: storage.unused_cycles(0.6, 0.5, 0.9), r"interrupt \+ mp_synch is 1.1"),
-        (lambda: storage.unused_cycles([0.9, 0, 0, 0], [0.2, 0, 0, 0], 0.9), r"mp_synch is 1.1"),
-        (lambda: storage.unused_cycles([0.1] * 3, 0.1, 0.1), r"interrupt \(3,\).* CPUs 0-3"),
     ],
 )
 def test_bad_input_is_named(call, named):
