@@ -23,7 +23,7 @@ the other series are short, since their stations are not full.
 
 from collections.abc import Iterator, Sequence
 from functools import reduce
-from math import exp, expm1, inf, isqrt, log, log2, sqrt
+from math import exp, expm1, inf, log, log2, sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -208,12 +208,9 @@ def _at_rate(series, thinking, order, apart: int | None, N: np.ndarray):
     alone = None if apart is None else series[apart].terms(size)
 
     def numbers() -> Iterator[tuple[int, np.ndarray]]:
-        ratios = np.array([series[k].ratio for k in fixed])
-        if apart is None and len(N) == 1:  # for one population a polynomial is faster
-            sums = dict(zip(ratios, ratios * polynomials(P[: N[0]][::-1], ratios), strict=True))
-        else:  # equal stations share their work
-            each = {r: Series(np.zeros(0), r, r).convolved(P, size) for r in set(ratios)}
-            sums = {r: _at(y, alone, N - 1) for r, y in each.items()}
+        ratios = {series[k].ratio for k in fixed}  # equal stations share their work
+        each = {r: Series(np.zeros(0), r, r).convolved(P, size) for r in ratios}
+        sums = {r: _at(y, alone, N - 1) for r, y in each.items()}
         yield from ((k, sums[series[k].ratio]) for k in fixed)
         for k, others in _without(base, series, varying, size):
             yield k, _at(series[k].number(others, size), alone, N)
@@ -306,14 +303,6 @@ def filtered(b: list[float], ratio: float, g: np.ndarray) -> np.ndarray:
     diagonals = np.empty((len(g), 2))
     diagonals[:, 0], diagonals[:, 1] = 1.0, -ratio
     return dtbtrs(diagonals.T, y[:, None], uplo="L", diag="U", overwrite_b=True)[0][:, 0]
-
-
-def polynomials(p: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """p_0 + p_1 x + p_2 x^2 + ... at every x, in rows of a square, which takes few powers."""
-    m = isqrt(len(p)) + 1
-    square = np.pad(p, (0, m * m - len(p))).reshape(m, m)
-    place = np.arange(m)[:, None]
-    return ((square @ x**place) * x ** (m * place)).sum(0)
 
 
 def _rate(seconds: list[np.ndarray], Z: float, N: int, growth: float) -> float:
