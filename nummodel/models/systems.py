@@ -374,7 +374,9 @@ class Measured(Formula):
         X = measured if self.result == "X" else N / (measured + known.get("Z", 0.0))
         highest, cycle = X.max(), (N / X)[np.argmin(N)]  # the cycle of a user who hardly waits
         given = {q: float(np.ravel(v)[0]) for q, v in known.items() if q in self.system.names}
-        likely = {q: _likely(q, N.max()) for q in free if q[0] in "ch"}
+        doublings = np.ceil(np.log2(np.clip(N.max(), 2, SERVERS)))
+        each = {"c": 2.0 ** np.arange(1 + doublings), "h": np.array([0.3])}
+        likely = {q: each[q[0]] for q in free if q[0] in "ch"}
         most = max(2, int(STARTS ** (1 / max(len(likely), 1))))
         for q, some in likely.items():
             chosen = np.linspace(0, len(some) - 1, min(len(some), most))
@@ -397,13 +399,6 @@ class Measured(Formula):
             demands |= {q: D for q, D in known.items() if q in demands}
             Z = max(cycle - sum(demands.values()), 0.01 * cycle)
             yield {**known, **demands, "Z": Z}
-
-
-def _likely(name: str, most: float) -> np.ndarray:
-    """Values of a quantity that is no time, for up to `most` users."""
-    if name[0] == "c":
-        return 2.0 ** np.arange(1 + np.ceil(np.log2(np.clip(most, 2, SERVERS))))
-    return np.array([0.3])
 
 
 def _cubic(t: np.ndarray, first: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
