@@ -13,16 +13,12 @@ from pkgutil import iter_modules
 from types import ModuleType
 
 from nummodel.errors import InputError
+from nummodel.records.readers import _shell
 from nummodel.records.readers._reading import Column, Malformed, Reading, is_workbook, text_of
 
 __all__ = ["Column", "Reading", "names", "read", "reader", "recognised"]
 
 
-#: Lines that a shell puts around an output: prompts, nohup, and the times of `time`.
-STRAY = re.compile(
-    r"^(?:\$ .*|\S{1,40}@\S{1,80}[$#] .*|nohup: .*|(?:real|user|sys)\s+[0-9]+m[0-9.,]+s)$",
-    re.MULTILINE,
-)
 #: Outputs that are not read, and what to do instead.
 HINTS = {
     r"\A[0-9]+ [0-9]+ [0-9]+ [0-9]+ [0-9]{9,}": "a log of single transactions of pgbench, expected "
@@ -63,8 +59,8 @@ def recognised(text: str) -> list[str]:
 
 def parsed(text: str, path: str | Path, format: str | None = None) -> tuple[str, Reading]:
     """As `read`, of a text that was in the file."""
-    strays, text = len(STRAY.findall(text)), STRAY.sub("", text)
-    special = [format] if format else recognised(text)
+    output = _shell.output(text)
+    special = [format] if format else recognised(output.text) or recognised(text)
     if len(special) != 1:
         for known, instead in HINTS.items():
             if not special and re.search(known, text[:20000], re.MULTILINE):
@@ -73,8 +69,10 @@ def parsed(text: str, path: str | Path, format: str | None = None) -> tuple[str,
         what = f"may be of {' or '.join(special)}" if special else "the output of no known tool"
         raise InputError(f"{path}: {what}, expected one that --format names ({tried})")
     try:
-        reading = reader(special[0]).parse(text)
-        more = (f"{strays} lines of a shell are left out",) * bool(strays)
+        tool = special[0] != "table"
+        reading = reader(special[0]).parse(output.text if tool else text)
+        around = f"{output.lines} lines of a shell or a page are left out"
+        more = (around,) * (tool and output.lines > 0)
         return special[0], replace(reading, left_out=(*reading.left_out, *more))
     except Malformed as error:
         raise error.at(path, special[0]) from None

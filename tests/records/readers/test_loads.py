@@ -240,7 +240,7 @@ def test_lines_of_a_shell_are_left_out():
     around = f"nohup: ignoring input\n$ pgbench -c 4 bench\n{text}\nreal\t0m5.02s\n"
     reading = readers.parsed(around, "file")[1]
     assert reading.table.equals(readers.parsed(text, "file")[1].table)
-    assert "3 lines of a shell are left out" in reading.left_out
+    assert "3 lines of a shell or a page are left out" in reading.left_out
 
 
 @pytest.mark.parametrize(
