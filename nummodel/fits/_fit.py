@@ -182,7 +182,7 @@ def _together(
     for _ in range(ROUNDS):
         before, found = problem.w, _errors_of(_fit_at(problem, best[:, 0]))
         problem = problem._replace(columns=weighed(found))
-        best = solve(problem, best, tolerance=1e-3)[0]
+        best = solve(problem, best, tolerance=1e-5)[0]
         ratio = problem.w / before
         if np.allclose(ratio, ratio[0], rtol=0.02):
             break
