@@ -13,8 +13,8 @@ import numpy as np
 
 from nummodel.models import _convolution
 
-#: Customers up to which systems are solved together, and floats that are worked on at a time.
-TOGETHER, FLOATS = 2048, 2**20
+#: Customers up to which systems are solved together.
+TOGETHER = 2048
 
 
 @np.errstate(all="ignore")
@@ -28,13 +28,11 @@ def solve(times: list[np.ndarray], Z: np.ndarray, n: np.ndarray) -> tuple[np.nda
     most, last = int(n.max()), [_changes(time) for time in times]
     X, Q = np.full((n.size, Z.size), np.nan), np.full((len(times), n.size, Z.size), np.nan)
     kinds = np.ceil(np.log2(1 + np.max(last, axis=0)) / 2)  # few servers take less time than many
-    part = max(FLOATS // ((2 + len(times)) * most), 1)
     for kind in np.unique(kinds) if most <= TOGETHER else ():
-        alike = np.flatnonzero(kinds == kind)
-        for some in np.array_split(alike, -(-alike.size // part)):
-            own = [time[: 1 + c[some].max(), some] for time, c in zip(times, last, strict=True)]
-            every, numbers = _together(own, Z[some], most)
-            X[:, some], Q[..., some] = every[n], numbers[:, n]
+        some = np.flatnonzero(kinds == kind)
+        own = [time[: 1 + c[some].max(), some] for time, c in zip(times, last, strict=True)]
+        every, numbers = _together(own, Z[some], most)
+        X[:, some], Q[..., some] = every[n], numbers[:, n]
     for j in np.flatnonzero(np.isnan(X).any(axis=0)):
         own = [time[: 1 + c[j], j] for time, c in zip(times, last, strict=True)]
         D, speeds = np.array([t[0] for t in own]), [np.where(t > 0, t[0] / t, 1.0) for t in own]

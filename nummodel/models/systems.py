@@ -28,6 +28,8 @@ STARTS, SERVERS = 100, 1024
 ALIKE = 1e-12
 #: Sets of systems whose solution is remembered: X, R and each U ask for the same one.
 REMEMBERED = 16
+#: Floats that are worked on at a time.
+FLOATS = 2**20
 
 
 def closed(threads: str = "", computes: str = "", **servers: int | None) -> dict[str, Formula]:
@@ -141,14 +143,13 @@ class System:
         self.names = (*self.own, "Z")
         self._remembered = lru_cache(REMEMBERED)(self._solved)
 
+    def servers_of(self, name: str, values: Mapping[str, Any]) -> Any:
+        """The number of servers of a station."""
+        return values.get(f"c_{name}", self.servers[name])
+
     def places(self, name: str, values: Mapping[str, Any]) -> Any:
         """The number of customers that a station can serve at the same time."""
-        c = values.get(f"c_{name}", self.servers[name])
-        return 2 * c if name == self.threads else c
-
-    def most(self, name: str, values: Mapping[str, Any]) -> Any:
-        """The highest speed of a station, in units of one server alone."""
-        return values.get(f"c_{name}", self.servers[name]) * (1 + values.get(f"h_{name}", 0.0))
+        return self.servers_of(name, values) * (2 if name == self.threads else 1)
 
     def work(self, name: str, values: Mapping[str, Any]) -> Any:
         """The time for which a transaction keeps servers of a station busy [s]: its demand, and at
@@ -159,7 +160,10 @@ class System:
 
     def times(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """The work of each station, per server [s]: the reciprocal of the most it can do."""
-        return {n: self.work(n, values) / self.most(n, values) for n in self.servers}
+        most = {
+            n: self.servers_of(n, values) * (1 + values.get(f"h_{n}", 0.0)) for n in self.servers
+        }
+        return {n: self.work(n, values) / most[n] for n in self.servers}
 
     @np.errstate(all="ignore")
     def seconds(self, values: Mapping[str, Any], most: int) -> dict[str, np.ndarray]:
@@ -168,20 +172,17 @@ class System:
         and a lock whose holder needs one are one station.
         """
         stations = {}
-        for name, servers in self.servers.items():
-            D, c = values[f"D_{name}"], values.get(f"c_{name}", servers)
-            busiest = np.max(self.places(name, values))
-            some = np.arange(1.0, np.ceil(min(busiest, most)) + 1)[:, None]
+        for name in self.servers:
+            D, c = values[f"D_{name}"], self.servers_of(name, values)
+            some = np.arange(1.0, min(np.max(self.places(name, values)), most) + 1)[:, None]
             speed = np.minimum(some, c)
             if name == self.threads:
                 speed = speed + values[f"h_{name}"] * np.clip(some - c, 0, c)
             stations[name] = D / speed
         if self.computes:
-            L, c = (
-                values[f"D_{self.computes}"],
-                values.get(f"c_{self.first}", self.servers[self.first]),
-            )
-            stations[self.first] = 1 / _with_holder(values[f"D_{self.first}"], L, c, most)
+            D, L = (values[f"D_{n}"] for n in (self.first, self.computes))
+            X = _with_holder(D, L, self.servers_of(self.first, values), most)
+            stations[self.first] = 1 / X
             del stations[self.computes]
         return stations
 
@@ -198,8 +199,15 @@ class System:
 
     def _solved(self, table: bytes, n: tuple[int, ...]):
         """As `solved`, of what can be remembered."""
-        rows = np.frombuffer(table).reshape(len(self.names), -1)
-        known, N = dict(zip(self.names, rows, strict=True)), np.array(n)
+        rows, N = np.frombuffer(table).reshape(len(self.names), -1), np.array(n)
+        part = max(FLOATS // (N.max() * len(self.names)), 1)
+        parts = np.array_split(rows, -(-rows.shape[1] // part), axis=1)
+        found = [self._part(dict(zip(self.names, some, strict=True)), N) for some in parts]
+        slopes = {q: np.vstack([slopes[q] for _, slopes in found]) for q in found[0][1]}
+        return np.vstack([X for X, _ in found]), slopes
+
+    def _part(self, known: Mapping[str, np.ndarray], N: np.ndarray):
+        """As `solved`, of as many systems as memory has room for."""
         stations = self.seconds(known, N.max())
         X, Q = _many.solve([*stations.values()], known["Z"], np.append(N, N - 1))
         X, fewer = X[: N.size].T, X[N.size :].T
