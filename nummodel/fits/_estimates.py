@@ -318,19 +318,21 @@ class Fit:
             here, inner = _folded(self._p, root), [self.free.index(n) for n in self.inner]
             moved = target(here)[1][inner]
 
-            def around(starts: list[np.ndarray], level: float) -> tuple[float, float]:
-                limit = self.quantile(level, moved, new, weight) ** 2 * self.variance
-                return self._furthest(target, starts, limit, root, name)
+            def limit(level: float) -> float:
+                return self.quantile(level, moved, new, weight) ** 2 * self.variance
 
-            limit = self.quantile(shared(level, 2), moved, new, weight) ** 2 * self.variance
-            low, high = around([here], level)
-            minima = [np.array([*p.values()]) for rss, p in self.others if rss < self.rss + limit]
-            others = [
-                u for u in (_folded(p, root) for p in minima) if _out(target(u)[0], low, high)
-            ]
-            if not others:
+            def minima(level: float) -> list[np.ndarray]:
+                most = self.rss + limit(level)
+                return [
+                    _folded(np.array([*p.values()]), root) for rss, p in self.others if rss < most
+                ]
+
+            low, high = self._furthest(target, [here], limit(level), root, name)
+            beyond = [u for u in minima(shared(level, 2)) if _out(target(u)[0], low, high)]
+            level = shared(level, 1 + len(beyond))
+            if not (others := minima(level)):
                 return low, high
-            return around([here, *others], shared(level, 1 + len(others)))
+            return self._furthest(target, [here, *others], limit(level), root, name)
 
     def _furthest(
         self, target: Callable, starts: list[np.ndarray], limit: float, root: Any, name: str
@@ -359,7 +361,8 @@ class Fit:
             if name and self._open(name, sign, limit):
                 ends.append(sign * np.inf)
                 continue
-            value, at = region.furthest(target, sign, [*starts, *corners], every=rooted)
+            every = rooted or len(starts) > 1
+            value, at = region.furthest(target, sign, [*starts, *corners], every)
             if name:
                 self._corners[name, sign] = at[:-1]
                 value = value if abs(value) < self._far(name) else sign * np.inf
