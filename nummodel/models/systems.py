@@ -1,8 +1,7 @@
 """Whole systems as laws: what is measured of users who think, compute, and wait for each other.
 
 `closed` makes the laws of a system in which each of N users thinks for Z seconds and then sends a
-request that visits every station; `arrivals` those of a system that requests reach at a rate,
-however many wait there. Values are those of `networks`.
+request that visits every station. Values are those of `networks`.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,7 +14,6 @@ import numpy as np
 from nummodel.arguments import LARGEST, aligned, count, within
 from nummodel.formula import Formula
 from nummodel.models import _many, networks
-from nummodel.models.queueing import mmc_waiting
 from nummodel.nomenclature import Quantity
 
 #: Shares of its capacity to which a station may be in use at the highest throughput measured.
@@ -53,39 +51,6 @@ def closed(threads: str = "", computes: str = "", **servers: int | None) -> dict
     system = System(servers, threads, computes)
     results = ["X", "R", *(f"U_{name}" for name in servers if name != computes)]
     return {result: Measured(system, result) for result in results}
-
-
-def arrivals(**servers: int) -> dict[str, Formula]:
-    """The laws of an open system: of "R" and of each "U_name", at an arrival rate lamda [1/s].
-
-    A load generator that sends requests at a rate, whoever still waits, makes such a load. Each
-    station then behaves as if it were alone (Jackson 1957). R is infinite where a station is full.
-    Raises ValueError for what is no system.
-
-    >>> round(arrivals(cpu=4, lock=1)["R"](lamda=100.0, D_cpu=0.03, D_lock=0.005), 4)
-    0.0553
-    """
-    if not servers:
-        raise ValueError("arrivals: expected stations such as cpu=4, lock=1")
-    servers = {name: count(f"c_{name}", c, most=networks.MANY) for name, c in servers.items()}
-    own = {f"D_{name}": _quantity("D", name, "s", "demand at {}") for name in servers}
-
-    def response(lamda, **demands):
-        waits = [mmc_waiting(lamda, demands[f"D_{name}"], c) for name, c in servers.items()]
-        return sum(waits, sum(demands.values()))
-
-    doc = "Response time of an open system."
-    laws = {"R": Formula.made("R", response, ["lamda", *own], "open_R", doc, own)}
-    for name, c in servers.items():
-
-        def in_use(lamda, c=c, **demand):
-            return lamda * sum(demand.values()) / c
-
-        result, doc = f"U_{name}", "Utilisation in an open system."
-        meanings = own | {result: _quantity("U", name, "-", "utilisation of {}", 0.0, 1.0)}
-        quantities = ["lamda", f"D_{name}"]
-        laws[result] = Formula.made(result, in_use, quantities, f"open_{result}", doc, meanings)
-    return laws
 
 
 def _quantity(letter: str, name: str, unit: str, meaning: str, *ends: float) -> Quantity:

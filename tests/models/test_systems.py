@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from nummodel.models import networks, operational, queueing, systems
+from nummodel.models import networks, operational, systems
 
 STATES = {
     "plain": ({"cpu": 3, "lock": 1}, {"D_cpu": 0.03, "D_lock": 0.012, "Z": 0.1}),
@@ -189,23 +189,6 @@ def test_a_search_may_try_what_makes_no_sense():
     law = systems.closed(cpu=4, lock=1)["X"]
     for name, value in (("N", 1e12), ("D_cpu", -0.1), ("Z", np.inf)):
         assert np.isnan(law.unchecked(**{"N": 5.0} | TIMES | {name: value}))
-
-
-@pytest.mark.parametrize(
-    ("servers", "message"),
-    [({}, "expected stations"), ({"cpu": 2.5}, "c_cpu is 2.5"), ({"cpu": None}, "c_cpu is None")],
-)
-def test_what_is_no_open_system_is_refused(servers, message):
-    with pytest.raises(ValueError, match=message):
-        systems.arrivals(**servers)
-
-
-def test_an_open_system_is_the_sum_of_its_stations():
-    laws = systems.arrivals(cpu=4, lock=1)
-    lamda = np.array([1.0, 50, 120, 150, 250])
-    alone = [queueing.mmc_response(lamda, D, c) for D, c in ((0.03, 4), (0.005, 1))]
-    assert laws["R"](lamda=lamda, D_cpu=0.03, D_lock=0.005) == pytest.approx(sum(alone))
-    assert laws["U_cpu"](lamda=lamda[:3], D_cpu=0.03) == pytest.approx(lamda[:3] * 0.03 / 4)
 
 
 @pytest.mark.parametrize("most", [1, 40, 5000])
