@@ -24,8 +24,8 @@ STEP, LEAST = 1e-6, 1e-8
 STARTS, SERVERS = 100, 1024
 #: Speeds that differ by a smaller share are the same: floats do not tell them apart.
 ALIKE = 1e-12
-#: Sets of systems whose solution is remembered: X, R and each U ask for the same one.
-REMEMBERED = 16
+#: Sets of systems whose solution is remembered: X, R and each U ask for the same ones.
+REMEMBERED = 4
 #: Floats that are worked on at a time.
 FLOATS = 2**20
 
@@ -160,19 +160,12 @@ class System:
         Slopes follow from the mean numbers present, d ln X(N)/d ln D = Q(N-1) - Q(N), and those by
         Z from the users who think (de Souza e Silva and Muntz 1988).
         """
-        return self._remembered(np.array([values[q] for q in self.names]).tobytes(), n)
+        return self._remembered(np.array([values[q] for q in self.names], float).tobytes(), n)
 
     def _solved(self, table: bytes, n: tuple[int, ...]):
         """As `solved`, of what can be remembered."""
-        rows, N = np.frombuffer(table).reshape(len(self.names), -1), np.array(n)
-        part = max(FLOATS // (N.max() * len(self.names)), 1)
-        parts = np.array_split(rows, -(-rows.shape[1] // part), axis=1)
-        found = [self._part(dict(zip(self.names, some, strict=True)), N) for some in parts]
-        slopes = {q: np.vstack([slopes[q] for _, slopes in found]) for q in found[0][1]}
-        return np.vstack([X for X, _ in found]), slopes
-
-    def _part(self, known: Mapping[str, np.ndarray], N: np.ndarray):
-        """As `solved`, of as many systems as memory has room for."""
+        rows = np.frombuffer(table).reshape(len(self.names), -1)
+        known, N = dict(zip(self.names, rows, strict=True)), np.array(n)
         stations = self.seconds(known, N.max())
         X, Q = _many.solve([*stations.values()], known["Z"], np.append(N, N - 1))
         X, fewer = X[: N.size].T, X[N.size :].T
@@ -275,6 +268,11 @@ class Measured(Formula):
         of servers between two whole ones has a result between those of whole ones that together are
         as fast, by cubic interpolation, so that no slope jumps.
         """
+        part, systems = max(FLOATS // (max(n) * len(values)), 1), values["Z"].size
+        if systems > part:  # as many as memory has room for
+            some = [slice(i, i + part) for i in range(0, systems, part)]
+            parts = [self._table({q: v[s] for q, v in values.items()}, n, names) for s in some]
+            return np.concatenate(parts, axis=1)
         servers = [
             q for q in self.system.own if q[0] == "c" and (q in names or (values[q] % 1).any())
         ]
@@ -368,7 +366,9 @@ class Measured(Formula):
         """Systems that are full at the highest throughput, and whose users need a cycle alone."""
         each = {f"D_{n}": self.system.places(n, known) / highest for n in self.system.servers}
         for full, share in product(each, SHARES):
-            demands = {q: D * (1.0 if q == full else share) for q, D in each.items()}
+            # No two shares are the same: a search may never part stations that are alike.
+            demands = {q: D * share * 0.9**i for i, (q, D) in enumerate(each.items())}
+            demands[full] = each[full]
             demands |= {q: D for q, D in known.items() if q in demands}
             Z = max(cycle - sum(demands.values()), 0.01 * cycle)
             yield {**known, **demands, "Z": Z}
