@@ -168,7 +168,7 @@ class Limits:
         from scipy.special import ndtri
 
         fit, level = self.fit, self.study.level
-        refits = bootstrap(fit, count=DRAWS, steps=2)
+        refits = bootstrap(fit, count=DRAWS)
         for name in refits:
             alone = np.array([float(name == other) for other in fit.inner])
             wider = fit.quantile(level, alone) / ndtri((1 + level) / 2)

@@ -297,10 +297,10 @@ class Fit:
         root: Any = False,
         new: int = -1,
         weight: float = 1.0,
-        alone: str = "",
+        name: str = "",
     ) -> tuple[float, float]:
-        """The lowest and the highest value of a `target` that the points allow. `alone` is its name
-        if it is an estimate, whose ends are corners from which a search for other ends may begin.
+        """The lowest and the highest value of a `target` that the points allow. An estimate has a
+        `name`: its ends are corners, from which a search for those of other targets may begin.
 
         The target is a function of the estimates (square roots of those in `root`) and, if `new`
         names a column, of the error of a new measurement there. It returns its value and slopes.
@@ -312,28 +312,30 @@ class Fit:
         quantile(level, 1)  # raises ValueError for a level that makes no sense
         if not self.dof > 0 or np.isnan(weight):
             return np.nan, np.nan
-        if not alone and not isinstance(self.law, Measured):
+        if not name and not isinstance(self.law, Measured):
             self.estimates(level)  # whose ends are corners of the region
         with np.errstate(all="ignore"):
             here, inner = _folded(self._p, root), [self.free.index(n) for n in self.inner]
             moved = target(here)[1][inner]
 
-            def around(starts: list[np.ndarray], level: float) -> tuple[float, float]:
-                limit = self.quantile(level, moved, new, weight) ** 2 * self.variance
-                return self._furthest(target, starts, limit, root, alone)
+            def limit(level: float) -> float:
+                return self.quantile(level, moved, new, weight) ** 2 * self.variance
 
-            limit = self.quantile(shared(level, 2), moved, new, weight) ** 2 * self.variance
-            low, high = around([here], level)
-            minima = [np.array([*p.values()]) for rss, p in self.others if rss < self.rss + limit]
-            others = [
-                u for u in (_folded(p, root) for p in minima) if _out(target(u)[0], low, high)
-            ]
-            if not others:
+            def minima(level: float) -> list[np.ndarray]:
+                most = self.rss + limit(level)
+                return [
+                    _folded(np.array([*p.values()]), root) for rss, p in self.others if rss < most
+                ]
+
+            low, high = self._furthest(target, [here], limit(level), root, name)
+            beyond = [u for u in minima(shared(level, 2)) if _out(target(u)[0], low, high)]
+            level = shared(level, 1 + len(beyond))
+            if not (others := minima(level)):
                 return low, high
-            return around([here, *others], shared(level, 1 + len(others)))
+            return self._furthest(target, [here, *others], limit(level), root, name)
 
     def _furthest(
-        self, target: Callable, starts: list[np.ndarray], limit: float, root: Any, alone: str
+        self, target: Callable, starts: list[np.ndarray], limit: float, root: Any, name: str
     ) -> tuple[float, float]:
         """As `_ends`, where the sum of squares is at most `limit` above the least one; an end is
         infinite where that leaves an estimate open.
@@ -354,15 +356,16 @@ class Fit:
         low[-1], high[-1] = -np.inf, np.inf
         shape = partial(residuals, limit=limit) if rooted else None
         region, ends = Region(residuals, low, high, self.rss, limit, shape), []
-        corners = [] if alone else [_folded(p, root) for p in self._corners.values()]
+        corners = [] if name else [_folded(p, root) for p in self._corners.values()]
         for sign in (-1, 1):
-            if alone and self._open(alone, sign, limit):
+            if name and self._open(name, sign, limit):
                 ends.append(sign * np.inf)
                 continue
-            value, at = region.furthest(target, sign, [*starts, *corners], every=rooted)
-            if alone:
-                self._corners[alone, sign] = at[:-1]
-                value = value if abs(value) < self._far(alone) else sign * np.inf
+            every = rooted or len(starts) > 1
+            value, at = region.furthest(target, sign, [*starts, *corners], every)
+            if name:
+                self._corners[name, sign] = at[:-1]
+                value = value if abs(value) < self._far(name) else sign * np.inf
             ends.append(value)
         return ends[0], ends[1]
 
@@ -374,7 +377,7 @@ class Fit:
         if name in self.free:
             i = self.free.index(name)
             one = np.eye(len(self.free) + 1)[i]
-            return self._ends(lambda u: (float(u[i]), one), level, alone=name)
+            return self._ends(lambda u: (float(u[i]), one), level, name=name)
         if name not in ("N_opt", "X_max"):
             raise ValueError(f"{self.law.__name__} has no {name}")
         if name == "X_max" and isinstance(self.law, Measured):

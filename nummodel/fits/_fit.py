@@ -182,7 +182,7 @@ def _together(
     for _ in range(ROUNDS):
         before, found = problem.w, _errors_of(_fit_at(problem, best[:, 0]))
         problem = problem._replace(columns=weighed(found))
-        best = solve(problem, best, tolerance=1e-3)[0]
+        best = solve(problem, best, tolerance=1e-5)[0]
         ratio = problem.w / before
         if np.allclose(ratio, ratio[0], rtol=0.02):
             break
@@ -370,7 +370,7 @@ def _restricted(fit: Fit) -> float:
 
 
 def bootstrap(
-    fit: Fit, kind: str = "parametric", count: int = 2000, seed: int = 0, steps: int = 200
+    fit: Fit, kind: str = "parametric", count: int = 2000, seed: int = 0
 ) -> "pd.DataFrame":
     """Estimates from `count` resamples, a row each.
 
@@ -382,7 +382,6 @@ def bootstrap(
     - "pairs": whole measurements, drawn from those of the fit. A draw with fewer different loads
       than estimates is repeated.
 
-    After so many `steps` each search ends: where a law takes time, two of them come near enough.
     Raises ValueError for another kind, and for a fit without points to spare.
     """
     import pandas as pd
@@ -393,7 +392,7 @@ def bootstrap(
     X, times = resamples(fit, kind, count, seed)
     w = fit.problem.w * times
     start = np.tile(np.array([[fit.estimate[n]] for n in fit.free]), (1, count))
-    return pd.DataFrame(solve(fit.problem, start, X, w, steps=steps)[0].T, columns=list(fit.free))
+    return pd.DataFrame(solve(fit.problem, start, X, w)[0].T, columns=list(fit.free))
 
 
 def resamples(fit: Fit, kind: str, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:

@@ -226,9 +226,9 @@ def solve(
     Estimates keep to their range, its ends included.
 
     Levenberg and Marquardt's method, projected on the allowed ranges (More 1978; Kanzow, Yamashita
-    and Fukushima 2004). It stops when a further step would be below `tolerance` times the norm of
-    the errors, or after so many `steps`. Other results X and weights `w` than those of the problem
-    have a column for each problem, or one for all.
+    and Fukushima 2004). It stops when a further step would change the errors by less than
+    `tolerance` times their norm, or after so many `steps`. Other results X and weights `w` than
+    those of the problem have a column for each problem, or one for all.
     """
     X, w = problem.X if X is None else X, problem.w if w is None else w
     low, high = problem.ends[..., None]
@@ -280,7 +280,9 @@ def _damped(damping: np.ndarray, gain: np.ndarray) -> np.ndarray:
 
 
 def _step(p, e, J, damping, low, high) -> tuple[np.ndarray, np.ndarray]:
-    """The damped step that stays within bounds, and its length in the unit of the errors."""
+    """The damped step that stays within bounds, and what it changes the errors by, if they follow
+    their slopes.
+    """
     gradient = np.einsum("inb,nb->ib", J, e)
     size = np.sqrt(np.einsum("inb,inb->ib", J, J))
     # A quantity on a bound, with the slope pushing outwards, stays where it is.

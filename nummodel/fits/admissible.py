@@ -62,15 +62,16 @@ def sample(
     import pandas as pd
 
     (low, high), size = _ends(ranges), count("size", size)
-    rng, members = np.random.default_rng(seed), np.empty((0, len(ranges)))
+    rng, parts, members = np.random.default_rng(seed), [], 0
     for _ in range(MOST // BATCH):
         points = rng.uniform(low, high, (BATCH, len(ranges)))
-        members = np.vstack([members, points[_met(condition, ranges, points)]])
-        if len(members) >= size:
+        parts.append(points[_met(condition, ranges, points)])
+        members += len(parts[-1])
+        if members >= size:
             break
-    if not len(members):
+    if not members:
         raise ValueError(f"condition: none of {MOST:,} points meets it, expected some to")
-    return pd.DataFrame(members, columns=list(ranges))
+    return pd.DataFrame(np.vstack(parts), columns=list(ranges))
 
 
 def reach(

@@ -9,7 +9,8 @@ where the data are (`copies`, a row for each item and a column for each node).
 >>> round(ramdisk.f_remote, 4), ramdisk.by_node
 (0.6667, array([0., 1., 1.]))
 
-Latencies may be in any unit of time; often only their ratio is known.
+Latencies may be in any unit of time; often only their ratio is known. `memories` are the stations
+of a network in which accesses wait for the channels of the memory that they go to.
 """
 
 from collections.abc import Sequence
@@ -92,8 +93,10 @@ def _paths(access, copies) -> np.ndarray:
     A = within("access", access, 0, np.finfo(float).max, ndim=(2,))
     P = within("copies", copies, 0, 1, ndim=(2,))
     if A.shape != P.T.shape:
-        raise ValueError(f"copies has the shape {P.shape}, expected that of access, turned round")
-    within("the largest access", A.max(), 5e-324, np.inf)  # above 0
+        expected = f"that of access, {A.shape}, turned round"
+        raise ValueError(f"copies has the shape {P.shape}, expected {expected}")
+    if not A.any():
+        raise ValueError("access is 0 everywhere, expected one figure above 0 at least")
     within("the sum of an item's copies", P.sum(1), 1 - 1e-9)
     A = A / A.max()  # so that the sum of the largest figures does not overflow
     A = A / A.sum()
@@ -179,7 +182,8 @@ def memories(access, copies, latency, B_max, channels: int = 1) -> list[networks
     t = within("latency", latency, 0, ndim=(2,))
     if t.shape != shares.shape:
         raise ValueError(f"latency has the shape {t.shape}, expected {shares.shape}")
-    within("the access of a node", shares.sum(1), 5e-324)
+    if not shares.sum(1).all():
+        raise ValueError("access has a node of zeros, expected one figure above 0 for each node")
     S = m * LINE / float(within("B_max", B_max, 1e-30, 1e30, ndim=(0,)))
     within("latency", t, S)
     shares = shares / shares.sum(1, keepdims=True)

@@ -79,11 +79,10 @@ def erlang_b(a, c):
     near_peak = c * np.log1p((c - a) / a) - (c - a)
     vanish = (a > 1.4 * c) | ((near_peak > 600) & (a > c))  # both factors at the end
     summed, few = (c <= TERMS) | vanish, np.where(vanish, np.ceil(38 / np.log(a / c)), c)
-    terms = int(np.minimum(few, c)[summed].max(initial=0))
-    inverse, k = np.ones(a.shape), c - terms
-    for _ in range(terms):  # 1 + c/a (1 + (c - 1)/a (1 + ...))
-        k = k + 1
-        inverse = np.where(k > 0, inverse * k / a, 0.0) + 1
+    terms, inverse = np.where(summed, np.minimum(few, c), 0), np.ones(a.shape)
+    for left in range(int(terms.max(initial=0)), 0, -1):  # 1 + c/a (1 + (c - 1)/a (1 + ...))
+        some = terms >= left
+        inverse[some] = inverse[some] * (c[some] - left + 1) / a[some] + 1
     # a^c exp(-a)/c! by Stirling's series, about its peak, so that no digits cancel.
     stirling = (1 - (1 - 2 / (7 * c**2)) / (30 * c**2)) / (12 * c)
     many = np.exp(-near_peak - stirling) / np.sqrt(2 * pi * c) / gammaincc(c + 1, a)

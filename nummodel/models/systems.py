@@ -1,8 +1,7 @@
 """Whole systems as laws: what is measured of users who think, compute, and wait for each other.
 
 `closed` makes the laws of a system in which each of N users thinks for Z seconds and then sends a
-request that visits every station; `arrivals` those of a system that requests reach at a rate,
-however many wait there. Values are those of `networks`.
+request that visits every station. Values are those of `networks`.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,7 +14,6 @@ import numpy as np
 from nummodel.arguments import LARGEST, aligned, count, within
 from nummodel.formula import Formula
 from nummodel.models import _many, networks
-from nummodel.models.queueing import mmc_waiting
 from nummodel.nomenclature import Quantity
 
 #: Shares of its capacity to which a station may be in use at the highest throughput measured.
@@ -26,8 +24,10 @@ STEP, LEAST = 1e-6, 1e-8
 STARTS, SERVERS = 100, 1024
 #: Speeds that differ by a smaller share are the same: floats do not tell them apart.
 ALIKE = 1e-12
-#: Sets of systems whose solution is remembered: X, R and each U ask for the same one.
-REMEMBERED = 16
+#: Sets of systems whose solution is remembered: X, R and each U ask for the same ones.
+REMEMBERED = 4
+#: Floats that are worked on at a time.
+FLOATS = 2**20
 
 
 def closed(threads: str = "", computes: str = "", **servers: int | None) -> dict[str, Formula]:
@@ -51,39 +51,6 @@ def closed(threads: str = "", computes: str = "", **servers: int | None) -> dict
     system = System(servers, threads, computes)
     results = ["X", "R", *(f"U_{name}" for name in servers if name != computes)]
     return {result: Measured(system, result) for result in results}
-
-
-def arrivals(**servers: int) -> dict[str, Formula]:
-    """The laws of an open system: of "R" and of each "U_name", at an arrival rate lamda [1/s].
-
-    A load generator that sends requests at a rate, whoever still waits, makes such a load. Each
-    station then behaves as if it were alone (Jackson 1957). R is infinite where a station is full.
-    Raises ValueError for what is no system.
-
-    >>> round(arrivals(cpu=4, lock=1)["R"](lamda=100.0, D_cpu=0.03, D_lock=0.005), 4)
-    0.0553
-    """
-    if not servers:
-        raise ValueError("arrivals: expected stations such as cpu=4, lock=1")
-    servers = {name: count(f"c_{name}", c, most=networks.MANY) for name, c in servers.items()}
-    own = {f"D_{name}": _quantity("D", name, "s", "demand at {}") for name in servers}
-
-    def response(lamda, **demands):
-        waits = [mmc_waiting(lamda, demands[f"D_{name}"], c) for name, c in servers.items()]
-        return sum(waits, sum(demands.values()))
-
-    doc = "Response time of an open system."
-    laws = {"R": Formula.made("R", response, ["lamda", *own], "open_R", doc, own)}
-    for name, c in servers.items():
-
-        def in_use(lamda, c=c, **demand):
-            return lamda * sum(demand.values()) / c
-
-        result, doc = f"U_{name}", "Utilisation in an open system."
-        meanings = own | {result: _quantity("U", name, "-", "utilisation of {}", 0.0, 1.0)}
-        quantities = ["lamda", f"D_{name}"]
-        laws[result] = Formula.made(result, in_use, quantities, f"open_{result}", doc, meanings)
-    return laws
 
 
 def _quantity(letter: str, name: str, unit: str, meaning: str, *ends: float) -> Quantity:
@@ -141,14 +108,13 @@ class System:
         self.names = (*self.own, "Z")
         self._remembered = lru_cache(REMEMBERED)(self._solved)
 
+    def servers_of(self, name: str, values: Mapping[str, Any]) -> Any:
+        """The number of servers of a station."""
+        return values.get(f"c_{name}", self.servers[name])
+
     def places(self, name: str, values: Mapping[str, Any]) -> Any:
         """The number of customers that a station can serve at the same time."""
-        c = values.get(f"c_{name}", self.servers[name])
-        return 2 * c if name == self.threads else c
-
-    def most(self, name: str, values: Mapping[str, Any]) -> Any:
-        """The highest speed of a station, in units of one server alone."""
-        return values.get(f"c_{name}", self.servers[name]) * (1 + values.get(f"h_{name}", 0.0))
+        return self.servers_of(name, values) * (2 if name == self.threads else 1)
 
     def work(self, name: str, values: Mapping[str, Any]) -> Any:
         """The time for which a transaction keeps servers of a station busy [s]: its demand, and at
@@ -159,7 +125,10 @@ class System:
 
     def times(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """The work of each station, per server [s]: the reciprocal of the most it can do."""
-        return {n: self.work(n, values) / self.most(n, values) for n in self.servers}
+        most = {
+            n: self.servers_of(n, values) * (1 + values.get(f"h_{n}", 0.0)) for n in self.servers
+        }
+        return {n: self.work(n, values) / most[n] for n in self.servers}
 
     @np.errstate(all="ignore")
     def seconds(self, values: Mapping[str, Any], most: int) -> dict[str, np.ndarray]:
@@ -168,20 +137,17 @@ class System:
         and a lock whose holder needs one are one station.
         """
         stations = {}
-        for name, servers in self.servers.items():
-            D, c = values[f"D_{name}"], values.get(f"c_{name}", servers)
-            busiest = np.max(self.places(name, values))
-            some = np.arange(1.0, np.ceil(min(busiest, most)) + 1)[:, None]
+        for name in self.servers:
+            D, c = values[f"D_{name}"], self.servers_of(name, values)
+            some = np.arange(1.0, min(np.max(self.places(name, values)), most) + 1)[:, None]
             speed = np.minimum(some, c)
             if name == self.threads:
                 speed = speed + values[f"h_{name}"] * np.clip(some - c, 0, c)
             stations[name] = D / speed
         if self.computes:
-            L, c = (
-                values[f"D_{self.computes}"],
-                values.get(f"c_{self.first}", self.servers[self.first]),
-            )
-            stations[self.first] = 1 / _with_holder(values[f"D_{self.first}"], L, c, most)
+            D, L = (values[f"D_{n}"] for n in (self.first, self.computes))
+            X = _with_holder(D, L, self.servers_of(self.first, values), most)
+            stations[self.first] = 1 / X
             del stations[self.computes]
         return stations
 
@@ -194,7 +160,7 @@ class System:
         Slopes follow from the mean numbers present, d ln X(N)/d ln D = Q(N-1) - Q(N), and those by
         Z from the users who think (de Souza e Silva and Muntz 1988).
         """
-        return self._remembered(np.array([values[q] for q in self.names]).tobytes(), n)
+        return self._remembered(np.array([values[q] for q in self.names], float).tobytes(), n)
 
     def _solved(self, table: bytes, n: tuple[int, ...]):
         """As `solved`, of what can be remembered."""
@@ -302,6 +268,11 @@ class Measured(Formula):
         of servers between two whole ones has a result between those of whole ones that together are
         as fast, by cubic interpolation, so that no slope jumps.
         """
+        part, systems = max(FLOATS // (max(n) * len(values)), 1), values["Z"].size
+        if systems > part:  # as many as memory has room for
+            some = [slice(i, i + part) for i in range(0, systems, part)]
+            parts = [self._table({q: v[s] for q, v in values.items()}, n, names) for s in some]
+            return np.concatenate(parts, axis=1)
         servers = [
             q for q in self.system.own if q[0] == "c" and (q in names or (values[q] % 1).any())
         ]
@@ -395,7 +366,9 @@ class Measured(Formula):
         """Systems that are full at the highest throughput, and whose users need a cycle alone."""
         each = {f"D_{n}": self.system.places(n, known) / highest for n in self.system.servers}
         for full, share in product(each, SHARES):
-            demands = {q: D * (1.0 if q == full else share) for q, D in each.items()}
+            # No two shares are the same: a search may never part stations that are alike.
+            demands = {q: D * share * 0.9**i for i, (q, D) in enumerate(each.items())}
+            demands[full] = each[full]
             demands |= {q: D for q, D in known.items() if q in demands}
             Z = max(cycle - sum(demands.values()), 0.01 * cycle)
             yield {**known, **demands, "Z": Z}

@@ -338,3 +338,17 @@ def test_a_pool_of_places_is_found_where_one_server_is_refuted():
     assert not misses(found) and limit(found)[0] == "lock"
     assert found.values["c_lock"] == pytest.approx(8, rel=0.06)
     assert closed.times(found) == pytest.approx({"cpu": 0.0025, "lock": 0.01}, rel=0.05)
+
+
+def test_stations_that_are_alike_are_told_apart():
+    """A lock and a disk: squares are not least where both have the same demand."""
+    random, N, law = np.random.default_rng(11), np.array([1, 2, 4, 8, 16, 32, 64.0]), None
+    for _ in range(4):
+        law = systems.closed(cpu=8, lock=1, disk=1)["X"]
+        ends = ("D_cpu", -2.3, -1.3), ("D_lock", -3.5, -2.3), ("D_disk", -3, -2)
+        truth = {name: 10 ** random.uniform(low, high) for name, low, high in ends}
+        X = law(N=N, Z=0.1, **truth) * np.exp(0.02 * random.standard_normal(7))
+        random.standard_normal(7)
+    columns = {"N": N, "X": X}
+    uneven = fit(law, columns, "relative", start=truth, Z=0.1)
+    assert fit(law, columns, "relative", Z=0.1).rss <= uneven.rss * (1 + 1e-9)

@@ -136,6 +136,7 @@ def test_a_function_is_what_the_formula_is():
             function.interval("N_opt")
 
 
+@pytest.mark.slow
 def test_peak_and_ceiling_are_true_or_refused():
     """The limits of Hill and Michaelis-Menten; Ricker's peak at 1/b; a full station."""
     for name in ("hill", "michaelis_menten"):

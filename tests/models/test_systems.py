@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from nummodel.models import networks, operational, queueing, systems
+from nummodel.models import networks, operational, systems
 
 STATES = {
     "plain": ({"cpu": 3, "lock": 1}, {"D_cpu": 0.03, "D_lock": 0.012, "Z": 0.1}),
@@ -191,24 +191,7 @@ def test_a_search_may_try_what_makes_no_sense():
         assert np.isnan(law.unchecked(**{"N": 5.0} | TIMES | {name: value}))
 
 
-@pytest.mark.parametrize(
-    ("servers", "message"),
-    [({}, "expected stations"), ({"cpu": 2.5}, "c_cpu is 2.5"), ({"cpu": None}, "c_cpu is None")],
-)
-def test_what_is_no_open_system_is_refused(servers, message):
-    with pytest.raises(ValueError, match=message):
-        systems.arrivals(**servers)
-
-
-def test_an_open_system_is_the_sum_of_its_stations():
-    laws = systems.arrivals(cpu=4, lock=1)
-    lamda = np.array([1.0, 50, 120, 150, 250])
-    alone = [queueing.mmc_response(lamda, D, c) for D, c in ((0.03, 4), (0.005, 1))]
-    assert laws["R"](lamda=lamda, D_cpu=0.03, D_lock=0.005) == pytest.approx(sum(alone))
-    assert laws["U_cpu"](lamda=lamda[:3], D_cpu=0.03) == pytest.approx(lamda[:3] * 0.03 / 4)
-
-
-@pytest.mark.parametrize("most", [1, 40, 5000])
+@pytest.mark.parametrize("most", [1, 40, 300, 512, 513, 5000])
 def test_systems_are_those_of_their_networks(most):
     """Among them stations that nobody visits, no thinking, and more servers than users."""
     random = np.random.default_rng(most)
@@ -233,3 +216,34 @@ def test_between_two_numbers_of_servers_are_systems_that_are_as_fast():
     two, half, three = (law(**at, D_cpu=0.01 * c, c_cpu=c) for c in (2, 2.5, 3))
     apart = np.abs(two - three).max()
     assert (np.abs(half - (two + three) / 2) <= 0.2 * apart).all()
+
+
+def test_stations_of_many_servers_are_solved_together_as_alone():
+    """Three stations that fill alike, of hundreds of servers each, which differ in each system."""
+    random, law = np.random.default_rng(4), systems.closed(a=None, b=None, c=None)["X"]
+    c = np.rint(10 ** random.uniform(1, 2.9, (3, 20)))
+    D, Z = c * 10 ** random.uniform(-0.1, 0.1, (3, 20)), random.choice([0.0, 30.0, 300.0], 20)
+    values = {f"D_{n}": v for n, v in zip("abc", D, strict=True)}
+    values |= {f"c_{n}": v for n, v in zip("abc", c, strict=True)}
+    N = np.array([1, 100, 400, 512])
+    found = law(N=N[:, None], Z=Z, **values)
+    for j in range(20):
+        stations = [networks.queue(D[i, j], int(c[i, j])) for i in range(3)]
+        assert found[:, j] == pytest.approx(networks.solve(stations, N, Z[j]).X, rel=1e-11)
+
+
+def test_as_many_systems_as_memory_has_room_for_are_solved_at_a_time(monkeypatch):
+    """Of all kinds, those with threads among them, whose shares are computed in another way."""
+    for servers in ({"cpu": None, "lock": 1}, {"cpu": 2, "lock": 1, "threads": "cpu"}):
+        law = systems.closed(**servers)["U_cpu"]
+        random, N = np.random.default_rng(5), np.array([[1.0], [7.5], [30.0]])
+        values = {q: random.uniform(0.1, 0.9, 11) for q in law.quantities[1:]}
+        values |= {q: 1 + 3 * v for q, v in values.items() if q[0] == "c"}
+        jet = law.jet(law.quantities)
+        whole = jet(N=N, **values)
+        with monkeypatch.context() as patch:
+            patch.setattr(systems, "FLOATS", 200)
+            value, *slopes = jet(N=N, **values)
+        assert value == pytest.approx(whole[0], rel=1e-12)
+        for part, every in zip(slopes, whole[1:], strict=True):  # some of them differences
+            assert part == pytest.approx(every, rel=1e-6, abs=1e-8)

@@ -99,7 +99,7 @@ def test_other_files_are_refused(name, wrong):
 
 @pytest.mark.parametrize(
     "name, found, more",
-    one_in(2, [
+    one_in(6, [
      ("lock-stat-0.4-points-by-hand.txt", "is for &mm->mmap_sem (R)", ["elapsed=100", "c=4"]),
      ("lock-stat-0.3-memcg.txt", "100 % is for &counter->lock", []),
      ("perf-lock-6.1-caller.txt", "No lock of this output is a limit", ["elapsed=2", "c=8"]),

@@ -165,6 +165,7 @@ def test_what_is_there_is_kept_until_something_changes(tmp_path):
     assert not report.make(planned[:1], out, jobs=2, force=True)[0].kept
 
 
+@pytest.mark.slow
 def test_results_lie_beside_each_other(tmp_path):
     path, out = notebook(tmp_path, "beside", RECORD, "claims.record('two', 2)"), tmp_path / "out"
     wide = "from nummodel.records import claims\nclaims.record('between', (1, 2.5))"

@@ -182,6 +182,7 @@ def test_a_figure_is_the_same_whenever_it_is_drawn_and_small_with_many_points():
 # The index
 
 
+@pytest.mark.slow
 def test_the_index_shows_all_runs_of_the_folder_failed_ones_first(tmp_path):
     out = tmp_path / "out"
     good = written(tmp_path, "good", DRAWN.format(which="drawn"), CLAIMS)
@@ -285,6 +286,7 @@ def a_browser(tmp_path, monkeypatch):
     return put
 
 
+@pytest.mark.slow
 def test_pages_are_printed_by_the_browser_that_is_there(tmp_path, a_browser):
     path = written(tmp_path, "one", "1")
     a_browser()
