@@ -7,6 +7,7 @@ generator, and utilisations from the other files.
 
 import os
 import re
+from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -79,7 +80,9 @@ def read(folder: str | Path, pattern: str = "") -> Reading:
             why = str(error).removeprefix(str(path))[1:].strip()
             told.append((str(short), f"left out: {why}"))
             continue
-        if name in ORDER and (name != "table" or {"N", "X"} <= set(reading.table)):
+        if name in LOADS and (wrong := unfit(reading.table)):
+            told.append((str(short), f"left out: {wrong}, expected a positive number"))
+        elif name in ORDER and (name != "table" or {"N", "X"} <= set(reading.table)):
             runs.setdefault(key, []).append(Output(short, name, reading))
         else:
             told.append((str(short), f"left out: {name} is no part of a load test"))
@@ -105,6 +108,19 @@ def read(folder: str | Path, pattern: str = "") -> Reading:
     used = [o for outputs in runs.values() for o in outputs if str(o.path) not in left_out]
     told += [(str(o.path), f"read as the output of {o.reader}") for o in used]
     return Reading(table, {n: (columns | given)[n] for n in table}, _once(told))
+
+
+def unfit(table) -> str:
+    """The first load or throughput of a table that is no positive number, in words."""
+    for name in ("N", "X"):
+        for value in table.get(name, ()):
+            try:
+                positive = 0 < float(value) < inf
+            except ValueError:
+                positive = False
+            if not positive:
+                return f"{name} is {value!r}"
+    return ""
 
 
 def _named(key: dict[str, Any], row: "Row", told: list[tuple[str, str]]) -> dict[str, Any]:
@@ -232,10 +248,6 @@ def _rows(outputs: list[Output]) -> list["Row"]:
         lonely.told = [(str(o.path), why) for o in outputs]
         return [lonely]
     row = Row(main)
-    if not row.figures["X"] > 0:
-        row.figures = {}
-        row.say("left out: X is 0")
-        return [row]
     for output in outputs:
         if output is not main:
             (row.check if output in loads else row.watch)(output)
