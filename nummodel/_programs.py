@@ -7,6 +7,7 @@ none is lost, whatever its group or session. Elsewhere the groups of the program
 import ctypes
 import os
 import signal
+import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -16,7 +17,6 @@ from typing import Any
 
 from nummodel.errors import tell
 
-PR_SET_CHILD_SUBREAPER = 36
 #: Seconds in which programs may end by themselves, and then by force.
 PATIENCE = 3.0
 
@@ -26,28 +26,29 @@ class Stopped(BaseException):
 
 
 class Programs:
-    """The programs of one work, a context. Only `wait` raises Stopped: what is done between two
-    waits is done as a whole. Processes that were there before are not ended.
+    """The programs of one work, a context. Signals raise Stopped in `start` and `wait` only: what
+    is done between is done as a whole. Processes that were there before are not ended.
     """
 
     def __enter__(self) -> "Programs":
-        self.linux = Path("/proc/self/stat").exists()
-        if self.linux:
-            ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
+        linux = sys.platform == "linux"
+        self.send = os.kill if linux else os.killpg
+        if linux:
+            ctypes.CDLL(None).prctl(36, 1)  # PR_SET_CHILD_SUBREAPER
         self.codes: dict[int, int | None] = {}  # of programs: None while they run
         self.others: set[int] = set()
         self.others = self._running()
-        self.before: dict[int, Any] = {}
         self.waits = False
         self.signals: list[int] = []
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            if signal.getsignal(number) != signal.SIG_IGN:  # as nohup has it
-                self.before[number] = signal.signal(number, self._receive)
+        usual = {n: signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+        self.before = {n: how for n, how in usual.items() if how != signal.SIG_IGN}  # as of nohup
+        for number in self.before:
+            signal.signal(number, self._receive)
         return self
 
     def __exit__(self, *_) -> None:
-        for number, handler in () if self.signals else self.before.items():
-            signal.signal(number, handler)
+        for number, handler in self.before.items():
+            signal.signal(number, signal.SIG_IGN if self.signals else handler)
 
     def _receive(self, number: int, _) -> None:
         waits, self.waits = self.waits, False
@@ -55,17 +56,16 @@ class Programs:
         if waits:
             raise Stopped(number)
 
+    def _heed(self) -> None:
+        if self.signals:
+            raise Stopped(self.signals[0])
+
     def start(self, arguments: Sequence[str], output: Path, env=None) -> int:
         """Start a program in a session of its own; its number. Raises OSError."""
+        self._heed()
         with output.open("wb") as file:
-            program = Popen(
-                arguments,
-                stdin=DEVNULL,
-                stdout=file,
-                stderr=STDOUT,
-                env=env,
-                start_new_session=True,
-            )
+            streams: dict[str, Any] = {"stdin": DEVNULL, "stdout": file, "stderr": STDOUT}
+            program = Popen(arguments, env=env, start_new_session=True, **streams)
         program.returncode = 0  # else subprocess would ask for it as well
         self.codes[program.pid] = None
         return program.pid
@@ -73,8 +73,7 @@ class Programs:
     def wait(self, program: int) -> int:
         """The exit code of a program that has ended. Raises Stopped at a signal."""
         self.waits = True
-        if self.signals:
-            raise Stopped(self.signals[0])
+        self._heed()
         while (code := self.codes[program]) is None:
             self._bury(0)
         self.waits = False
@@ -95,8 +94,7 @@ class Programs:
             force = len(self.signals) > 1 or time.monotonic() > force_at
             for pid in running if force else running - asked:
                 with suppress(ProcessLookupError, PermissionError):
-                    send = os.kill if self.linux else os.killpg
-                    send(pid, signal.SIGKILL if force else signal.SIGTERM)
+                    self.send(pid, signal.SIGKILL if force else signal.SIGTERM)
             if time.monotonic() > force_at + PATIENCE:
                 tell(f"could not be ended: processes {', '.join(map(str, sorted(running)))}")
                 self.others |= running

@@ -94,15 +94,14 @@ def _prepare(folder: Path, line: bytes) -> None:
     """Make the folder of a command, and remove parts of runs that were killed."""
     folder.mkdir(parents=True, exist_ok=True)
     before = folder / COMMAND
-    if not before.exists():  # it has its name when it is whole, as outputs have
-        part = before.with_suffix(".part")
-        part.write_bytes(line)
-        part.replace(before)
-    elif (other := before.read_bytes()) != line:
+    other = before.read_bytes() if before.exists() else b""  # also where the disk was full
+    if other and other != line:
         raise InputError(
             f"{folder}: has runs of another command ({os.fsdecode(other)}), expected the same "
             "command, or another folder (--output)"
         )
+    if not other:
+        before.write_bytes(line)
     for part in folder.glob("[0-9]*-r[0-9]*.part"):
         part.unlink()
 
