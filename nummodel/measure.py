@@ -34,8 +34,6 @@ PLACE = "{N}"
 FAILURES = 3
 #: Runs of a folder, at most: with the files of four programs it can still be read.
 RUNS = folders.MOST // 4
-#: Bytes at the end of an output in which its last line is looked for.
-END = 4096
 
 
 class Run(NamedTuple):
@@ -56,14 +54,8 @@ def measure(command: Sequence[str], loads: Sequence[int], repeat: int, folder: P
     all processes that it started. A signal ends the run that is under way and raises Stopped; the
     runs that were finished are kept. Raises InputError for what cannot be run.
     """
-    if not any(PLACE in part for part in command):
-        raise InputError(f"measure: no {PLACE} in the command, expected it where the load stands")
-    if not shutil.which(command[0]):
-        raise InputError(f"measure: {command[0]}: no such program, expected one that can be run")
-    if len(loads) * repeat > RUNS:
-        raise InputError(f"measure: {len(loads) * repeat:,} runs, expected at most {RUNS:,}")
     try:
-        _prepare(folder, os.fsencode(shlex.join(command)))
+        _prepare(command, len(loads) * repeat, folder)
     except OSError as error:
         raise InputError(f"{folder}: {error.strerror}, expected a folder to write to") from None
     every = [Run(N, i + 1) for i in range(repeat) for N in loads]
@@ -77,9 +69,8 @@ def measure(command: Sequence[str], loads: Sequence[int], repeat: int, folder: P
     failed, in_a_row, began = 0, 0, time.monotonic()
     with Programs() as programs:
         for done, run in enumerate(todo):
-            left = (time.monotonic() - began) / done * (len(todo) - done) if done else 0
-            ahead = f", {_time(left)} left" if left else ""
-            tell(f"run {done + 1} of {len(todo)}: N = {run.N}{ahead}")
+            left = _left(time.monotonic() - began, done, len(todo))
+            tell(f"run {done + 1} of {len(todo)}: N = {run.N}{left}")
             why = _one(command, run, folder, programs)
             failed, in_a_row = failed + bool(why), in_a_row + 1 if why else 0
             if why:
@@ -90,10 +81,16 @@ def measure(command: Sequence[str], loads: Sequence[int], repeat: int, folder: P
     return failed
 
 
-def _prepare(folder: Path, line: bytes) -> None:
-    """Make the folder of a command, and remove parts of runs that were killed."""
+def _prepare(command: Sequence[str], runs: int, folder: Path) -> None:
+    """Make the folder of a command that can be run, without parts of runs that were killed."""
+    if not any(PLACE in part for part in command):
+        raise InputError(f"measure: no {PLACE} in the command, expected it where the load stands")
+    if not shutil.which(command[0]):
+        raise InputError(f"measure: {command[0]}: no such program, expected one that can be run")
+    if runs > RUNS:
+        raise InputError(f"measure: {runs:,} runs, expected at most {RUNS:,}")
     folder.mkdir(parents=True, exist_ok=True)
-    before = folder / COMMAND
+    before, line = folder / COMMAND, os.fsencode(shlex.join(command))
     other = before.read_bytes() if before.exists() else b""  # also where the disk was full
     if other and other != line:
         raise InputError(
@@ -146,7 +143,7 @@ def _figures(run: Run, output: Path, code: int) -> str:
     """What was measured, in words. Raises InputError if nothing was."""
     if code:
         with output.open("rb") as file:
-            file.seek(max(0, output.stat().st_size - END))
+            file.seek(max(0, output.stat().st_size - 4096))
             last = file.read().decode(errors="replace").strip().split("\n")[-1]
         raise InputError(f"exit code {code}: {last[:200] or 'no output'}")
     try:
@@ -167,17 +164,16 @@ def _limits() -> dict[Path, str]:
     """The text of `cpu.stat`, by its path, for the control group that this program is in and for
     all groups that contain this group.
     """
+    found: dict[Path, str] = {}
     with suppress(OSError):
         lines = [line.split(":", 2) for line in Path("/proc/self/cgroup").read_text().splitlines()]
-        found = {}
         for _, kinds, own in lines:
             for root in ROOTS if "cpu" in kinds.split(",") else ROOTS[:1] if not kinds else ():
                 for group in (Path(own), *Path(own).parents):
                     with suppress(OSError):
                         path = Path(root + str(group), "cpu.stat")
                         found[path] = path.read_text()
-        return found
-    return {}
+    return found
 
 
 def _limited(before: dict[Path, str], after: dict[Path, str]) -> str:
@@ -195,6 +191,9 @@ def _limited(before: dict[Path, str], after: dict[Path, str]) -> str:
     return before[most] + after[most] if most else ""
 
 
-def _time(seconds: float) -> str:
-    """A time for people."""
-    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
+def _left(seconds: float, done: int, todo: int) -> str:
+    """How long the rest takes, if there is something to judge it by."""
+    if not done:
+        return ""
+    left = seconds / done * (todo - done)
+    return f", {left:.0f} s left" if left < 100 else f", {left / 60:.0f} min left"
