@@ -21,7 +21,7 @@ from nummodel.errors import tell
 PATIENCE = 3.0
 
 
-class Stopped(BaseException):
+class Stopped(KeyboardInterrupt):
     """A signal, its argument, has stopped the work."""
 
 
