@@ -361,9 +361,9 @@ def measure(at, repeat, output, command) -> None:
         raise InputError(f"--at {at}: expected different whole numbers from 1 on, such as 1,2,4")
     try:
         failed = room.measure(command, loads, repeat, output)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:  # with the number of its signal, or Python's own
         tell("interrupted: the same command goes on from there")
-        raise
+        sys.exit(128 + (*stop.args, 2)[0])
     click.echo(os.fsencode(output))
     if failed < len(loads) * repeat:
         tell(f"to read it: nummodel read {output}")

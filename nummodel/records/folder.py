@@ -7,6 +7,7 @@ generator, and utilisations from the other files.
 
 import os
 import re
+from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -62,27 +63,8 @@ def read(folder: str | Path, pattern: str = "") -> Reading:
     become columns, but for `tool`, and files with the same values belong together. Raises
     InputError for a folder in which no file is a run of a load generator.
     """
-    import pandas as pd
-
-    folder = Path(folder)
-    runs: dict[tuple, list[Output]] = {}
     told: list[tuple[str, str]] = []
-    for path in _files(folder):
-        short = path.relative_to(folder)
-        key = _key(short, pattern)
-        if key is None:
-            told.append((str(short), "its name does not match the pattern: left out"))
-            continue
-        try:
-            name, reading = readers.read(path)
-        except InputError as error:
-            why = str(error).removeprefix(str(path))[1:].strip()
-            told.append((str(short), f"left out: {why}"))
-            continue
-        if name in ORDER and (name != "table" or {"N", "X"} <= set(reading.table)):
-            runs.setdefault(key, []).append(Output(short, name, reading))
-        else:
-            told.append((str(short), f"left out: {name} is no part of a load test"))
+    runs = _runs(Path(folder), pattern, told)
     rows: list[dict[str, Any]] = []
     columns: dict[str, Column] = {}
     for key in sorted(runs, key=_order):
@@ -97,14 +79,60 @@ def read(folder: str | Path, pattern: str = "") -> Reading:
         raise InputError(f"{folder}: no run of a load generator, {expected}; {why}")
     _add_series(rows)
     _add_processors(rows, told)
-    table = pd.DataFrame(rows)
-    begin = [n for n in ("N", "X", "R", "series", "run") if n in table]
-    table = table[begin + [n for n in table if n not in begin]]
+    table = _table(rows)
     given = {n: Column("-", "from the names of the files") for n in table if n not in columns}
     left_out = {name for name, what in told if what.startswith("left out")}
     used = [o for outputs in runs.values() for o in outputs if str(o.path) not in left_out]
     told += [(str(o.path), f"read as the output of {o.reader}") for o in used]
     return Reading(table, {n: (columns | given)[n] for n in table}, _once(told))
+
+
+def _runs(folder: Path, pattern: str, told: list[tuple[str, str]]) -> dict[tuple, list[Output]]:
+    """The outputs of each run; those of none are told."""
+    runs: dict[tuple, list[Output]] = {}
+    regex = _compiled(pattern) if pattern else None
+    for path in _files(folder):
+        short = path.relative_to(folder)
+        try:
+            runs.setdefault(_key(short, regex), []).append(_output(path, short))
+        except InputError as error:
+            told.append((str(short), f"left out: {error}"))
+    return runs
+
+
+def _output(path: Path, short: Path) -> Output:
+    """What is in a file of a load test. Raises InputError for another one."""
+    try:
+        name, reading = readers.read(path)
+    except InputError as error:
+        raise InputError(str(error).removeprefix(str(path))[1:].strip()) from None
+    if name not in ORDER or (name == "table" and not {"N", "X"} <= set(reading.table)):
+        raise InputError(f"{name} is no part of a load test")
+    if name in LOADS and (wrong := unfit(reading.table)):
+        raise InputError(f"{wrong}, expected a positive number")
+    return Output(short, name, reading)
+
+
+def unfit(table) -> str:
+    """The first load or throughput of a table that is no positive number, in words."""
+    for name in ("N", "X"):
+        for value in table.get(name, ()):
+            try:
+                positive = 0 < float(value) < inf
+            except ValueError:
+                positive = False
+            if not positive:
+                return f"{name} is {value!r}"
+    return ""
+
+
+def _table(rows: list[dict[str, Any]]):
+    """The rows as a table, in which N, X and R come first."""
+    import pandas as pd
+
+    table = pd.DataFrame(rows)
+    begin = [n for n in ("N", "X", "R", "series", "run") if n in table]
+    return table[begin + [n for n in table if n not in begin]]
 
 
 def _named(key: dict[str, Any], row: "Row", told: list[tuple[str, str]]) -> dict[str, Any]:
@@ -176,17 +204,18 @@ def _files(folder: Path) -> list[Path]:
     return sorted(found)
 
 
-def _key(path: Path, pattern: str) -> tuple | None:
+def _key(path: Path, pattern: re.Pattern | None) -> tuple:
     """What the files of one run have in common: the values in the pattern, or the name without
-    the words that name a tool. None if the pattern does not match.
+    the words that name a tool. Raises InputError if the pattern does not match.
     """
     if pattern:
-        found = _compiled(pattern).fullmatch(str(path) if "/" in pattern else path.name)
+        whole = "/" in pattern.pattern
+        found = pattern.fullmatch(str(path) if whole else path.name)
         if not found:
-            return None
-        told = {n: float(v) if n == "N" else v for n, v in found.groupdict().items()}
-        told.pop("tool", None)
-        place = {"folder": str(path.parent)} if path.parent != Path() and "/" not in pattern else {}
+            raise InputError("its name does not match the pattern")
+        parts = {n: v for n, v in found.groupdict().items() if n != "tool"}
+        told = {n: float(v) if n == "N" else v for n, v in parts.items()}
+        place = {} if whole or path.parent == Path() else {"folder": str(path.parent)}
         return tuple((place | told).items())
     words = re.split(r"([._\- ]+)", path.name)
     kept = [NUMBERED.sub(r"\2", w) if w.lower() not in TOOLS else "" for w in words]
@@ -221,27 +250,19 @@ def _rows(outputs: list[Output]) -> list["Row"]:
     loads = [o for o in outputs if o.reader in LOADS]
     if loads and len(loads[0].reading.table) > 1:
         rows = [Row(loads[0], i) for i in range(len(loads[0].reading.table))]
-        rest = [o for o in outputs if o is not loads[0]]
         why = f"left out, as {loads[0].path} has several runs"
-        rows[0].told += [(str(o.path), why) for o in rest]
+        rows[0].told += [(str(o.path), why) for o in outputs if o is not loads[0]]
         return rows
     main = next((o for o in loads if "N" in o.reading.table), None)
-    if not main:
-        lonely = Row()
-        why = "left out: no load generator has a file of this name (--pattern says what names tell)"
-        lonely.told = [(str(o.path), why) for o in outputs]
-        return [lonely]
     row = Row(main)
-    if not row.figures["X"] > 0:
-        row.figures = {}
-        row.say("left out: X is 0")
+    if not main:
+        why = "left out: no load generator has a file of this name (--pattern says what names tell)"
+        row.told = [(str(o.path), why) for o in outputs]
         return [row]
     for output in outputs:
         if output is not main:
             (row.check if output in loads else row.watch)(output)
-    for name, (share, what) in TAKEN.items():
-        if row.figures.get(name, 0.0) > share:
-            row.say(what.format(row.figures[name]))
+    row.disturbed()
     return [row]
 
 
@@ -291,6 +312,12 @@ class Row:
                 steady_from = f"{mean:.5g} from t = {samples['t'].iloc[part.first]:g} s on"
                 self.say(f"{name} is {whole:.5g} for the whole run, and {steady_from}")
 
+    def disturbed(self) -> None:
+        """Tell what was taken from the run."""
+        for name, (share, what) in TAKEN.items():
+            if self.figures.get(name, 0.0) > share:
+                self.say(what.format(self.figures[name]))
+
     def check(self, output: Output) -> None:
         """Compare with what another output says of the same run."""
         X = float(output.reading.table["X"].iloc[0])
@@ -299,15 +326,18 @@ class Row:
         if abs(X / self.figures["X"] - 1) > AGREE:
             self.say(f"X is {self.figures['X']:g}, and {X:g} in {output.path}")
 
+    def _limit(self, output: Output) -> None:
+        """Add the counts of the group, of several, that was stopped most often."""
+        counts = output.reading.table.iloc[0].to_dict()
+        if counts["throttled"] >= self.figures.get("throttled", 0.0):
+            self.figures |= counts
+            self.columns |= output.reading.columns
+
     def watch(self, output: Output) -> None:
         """Add means over the samples of a tool that watched the run."""
         samples, columns = output.reading.samples, output.reading.columns
         if output.reader == "cgroup":
-            counts = output.reading.table.iloc[0].to_dict()
-            if counts["throttled"] >= self.figures.get("throttled", 0.0):  # of several groups
-                self.figures |= counts
-                self.columns |= columns
-            return
+            return self._limit(output)
         if samples is None or not len(samples):
             self.told.append((str(output.path), "left out: no samples of the run"))
             return
