@@ -1,7 +1,6 @@
 """Readers of z/VM and OpenVMS, and what all readers of locks and latencies do with broken texts."""
 
 import random
-import re
 import time
 from contextlib import suppress
 from importlib import import_module
