@@ -205,8 +205,10 @@ def _leave_out(output: Output, reports: list[Report]) -> None:
               for run in {report.run for report in reports}}  # fmt: skip
     for section in output.sections.values():
         section.rows = [row for row in section.rows if row.mark not in firsts]
-    first = "first report is" if len(firsts) == 1 else "first reports of all runs are"
-    output.notes.append(f"The {first} left out: since boot, unless -y was given.")
+    first = "first report is left out: it is since boot"
+    if len(firsts) > 1:
+        first = "first report of each run is left out: these are since boot"
+    output.notes.append(f"The {first}, unless -y was given.")
     if not any(section.rows for section in output.sections.values()):
         raise Malformed(0, "only reports since boot have rows, expected a report after them")
 

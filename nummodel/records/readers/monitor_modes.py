@@ -33,6 +33,7 @@ SAID = (
     re.compile(r"^\s*Combined for\s+(?P<c_cpu>[0-9]{1,4}) CPUs?\b"),
     re.compile(r"^\s*CPU(?: ID)?[ :]+(?P<cpu>[0-9]{1,4})\b"),
 )
+OF_SCREEN = {"node", "time", "cpu", "c_cpu"}
 FRAME = re.compile(r"[-+|\s`0-9]*|\s*OpenVMS Monitor Utility\s*")
 
 COLUMNS = {
@@ -83,8 +84,9 @@ def parse(text: str) -> Reading:
             return not done and bool(part)
         if "statistic" not in said:
             raise Malformed(at, "figures of unknown kind, expected CUR, AVE, MIN or MAX in a box")
-        screen = {name: said[name] for name in ("node", "time") if name in said}
-        screen |= {name: int(said[name]) for name in ("cpu", "c_cpu") if name in said}
+        screen = {
+            n: said[n] if n in ("node", "time") else int(said[n]) for n in OF_SCREEN & {*said}
+        }
         mode = {"mode": found[1], STATISTICS[said["statistic"]]: scaled(found[2], -2, at, found[1])}
         rows.append({"part": part, **screen, **mode})
         return True
