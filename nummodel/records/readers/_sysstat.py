@@ -120,8 +120,9 @@ class Output:
             if self.machine and self.machine[1] and frame is not None:
                 frame.insert(1, "c_cpu", float(self.machine[1]))
                 columns["c_cpu"] = column("c_cpu")
-        if self.run:
-            self.notes.append(f"{self.run + 1} runs are in this file: rows are of all of them.")
+        runs = {row.run for section in self.sections.values() for row in section.rows}
+        if len(runs) > 1:
+            self.notes.append(f"{len(runs)} runs are in this file: rows are of all of them.")
         if some := "; ".join([*self.ignored][:10]):
             others = " and others" if len(self.ignored) > 10 else ""
             self.notes.append(f"Sections and columns left out: {some}{others}.")

@@ -79,10 +79,9 @@ def parse(text: str) -> Reading:
         raise Malformed(0, "no row of a lock, expected the screen FCX265")
     table = pd.DataFrame(rows)
     table = table if part > 1 else table.drop(columns="part")
-    told = ["The heading of the screen is left out."]
-    if odd := sum(map(_odd, rows)):
-        told.append(f"The total rate is not exclusive and shared in {odd} of {len(rows)} rows.")
-    return Reading(table, {n: COLUMNS[n] for n in table}, (*told, *outside))
+    return Reading(
+        table, {n: COLUMNS[n] for n in table}, ("The heading of the screen is left out.", *outside)
+    )
 
 
 def _row(cells: list[str], names: list[str], at: int) -> dict[str, Any]:
@@ -99,10 +98,3 @@ def _row(cells: list[str], names: list[str], at: int) -> dict[str, Any]:
             plain = f"0{cell}" if cell.startswith(".") else cell
             row[f"{kind}_{name}"] = scaled(plain, FIGURES[name][0], at, f"{kind} {name}")
     return row
-
-
-def _odd(row: dict[str, Any]) -> bool:
-    """Whether the total rate is not the sum of both kinds, as far as the printed digits tell."""
-    both = row["exclusive_rate"] + row["shared_rate"]
-    # One decimal, or whole numbers from 1000 on.
-    return abs(both - row["total_rate"]) > (0.15 if row["total_rate"] < 1000 else 1.1)

@@ -254,38 +254,24 @@ def _samples(
     """A row for each report: shares of all processors, and figures of each device."""
     import pandas as pd
 
-    parts = []
-    if "cpu" in frames:
-        parts.append(frames["cpu"].drop(columns="cpu"))
-    if "device" in frames:
-        parts.append(_wide(frames["device"], columns, output))
-    samples = pd.concat(parts, axis=1).sort_index()
-    if len(samples.columns):
-        return samples
+    parts = [frames["cpu"].drop(columns="cpu")] if "cpu" in frames else []
+    devices = frames.get("device", pd.DataFrame())
+    if len(devices):
+        names, reports = devices["device"].nunique(), devices.index.nunique()
+        if names * reports > max(LARGEST, 2 * len(devices)):
+            raise Malformed(0, f"{names} devices come and go, expected the same in each report")
+        if "cpu" in set(devices["device"]):
+            raise Malformed(0, "a device has the name cpu, expected the name of a disk")
+        if len(devices) < names * reports:
+            output.notes.append("Some devices are missing in some reports, with no figures there.")
+    for name in (name for name in SAMPLED if name in devices):
+        wide = devices.set_index("device", append=True)[name]
+        wide = wide[~wide.index.duplicated(keep="last")].unstack("device")
+        for device in dict.fromkeys(devices["device"]):
+            parts.append(wide[device].rename(f"{name}_{device}"))
+            meaning = f"{columns[name].meaning}, of {device}"
+            columns[f"{name}_{device}"] = Column(columns[name].unit, meaning)
+    if parts:
+        return pd.concat(parts, axis=1).sort_index()
     output.notes.append("Neither shares of processors nor %util, r/s and w/s: so no samples.")
     return None
-
-
-def _wide(frame: "pd.DataFrame", columns: dict[str, Column], output: Output) -> "pd.DataFrame":
-    """Use, reads and writes of each device as columns, with a row for each report."""
-    import numpy as np
-    import pandas as pd
-
-    reports, row = np.unique(frame.index, return_inverse=True)
-    place, devices = pd.factorize(frame["device"])
-    cells = len(reports) * len(devices)
-    if cells > max(LARGEST, 2 * len(frame)):
-        raise Malformed(0, f"{len(devices)} devices come and go, expected the same in each report")
-    if "cpu" in devices:
-        raise Malformed(0, "a device has the name cpu, expected the name of a disk")
-    if len(frame) < cells:
-        output.notes.append("Some devices are missing in some reports, with no figures there.")
-    data = {}
-    for name in (name for name in SAMPLED if name in frame):
-        matrix = np.full((len(devices), len(reports)), np.nan)
-        matrix[place, row] = frame[name]
-        for device, values in zip(devices, matrix, strict=True):
-            called = f"{name}_{device}"
-            data[called] = values
-            columns[called] = Column(columns[name].unit, f"{columns[name].meaning}, of {device}")
-    return pd.DataFrame(data, index=reports)

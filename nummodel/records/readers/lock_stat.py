@@ -76,10 +76,6 @@ def parse(text: str) -> Reading:
     table = pd.DataFrame(rows)
     table = table[[n for n in COLUMNS if n in table and (n != "part" or part > 1)]]
     told = [f"{what}: {counts[kind]}." for kind, what in TOLD.items() if counts[kind]]
-    for time, count in (("waittime", "contentions"), ("holdtime", "acquisitions")):
-        if odd := sum(_odd(row, time, count) for row in rows):
-            what = f"{time}-avg differs from {time}-total / {count}"
-            told.append(f"{what} in {odd} of {len(rows)} rows.")
     return Reading(table, {n: COLUMNS[n] for n in table}, (*told, *outside))
 
 
@@ -136,12 +132,3 @@ def _figure(column: str, cell: str, at: int) -> float:
     if re.fullmatch("[0-9]{1,18}", cell, re.ASCII):
         return int(cell)
     raise Malformed(at, f"{column} is {cell[:40]!r}, expected a whole number")
-
-
-def _odd(row: dict[str, Any], time: str, count: str) -> bool:
-    """Whether a mean is not the total by the number, as far as the printed digits tell."""
-    total, mean = row.get(f"{time}_total"), row.get(f"{time}_avg")
-    if total is None or mean is None or not row.get(count):
-        return bool(mean)
-    # The kernel cuts a mean to nanoseconds, then rounds to hundredths of a microsecond.
-    return abs(total / row[count] - mean) > (0.005 + 0.001 + 0.005 / row[count]) * 1.001e-6

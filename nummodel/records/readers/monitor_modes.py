@@ -96,21 +96,4 @@ def parse(text: str) -> Reading:
         raise Malformed(0, f"no mode, expected a screen {TITLE} with bars, not /ALL")
     table = pd.DataFrame(rows)
     used = [n for n in COLUMNS if n in table and (n != "part" or table[n].nunique() > 1)]
-    return Reading(table[used], {n: COLUMNS[n] for n in used}, (*_sums(rows), *outside))
-
-
-def _sums(rows: list[dict[str, Any]]) -> list[str]:
-    """A sentence for each screen whose modes do not add up to its processors."""
-    told = []
-    for part in dict.fromkeys(row["part"] for row in rows):
-        some = [row for row in rows if row["part"] == part]
-        cpus = 1 if "cpu" in some[0] else some[0].get("c_cpu")
-        for statistic in ("current", "average"):
-            if cpus and statistic in some[0]:
-                total = round(sum(row[statistic] for row in some), 6)
-                # Bars have whole percent.
-                if abs(total - cpus) > 0.005 * len(some) + 1e-9:
-                    told.append(
-                        f"The modes add up to {total:g} processors, of {cpus}: {statistic}."
-                    )
-    return told
+    return Reading(table[used], {n: COLUMNS[n] for n in used}, tuple(outside))

@@ -109,10 +109,6 @@ def parse(text: str) -> Reading:
     table = pd.DataFrame(rows)
     table = table[[n for n in COLUMNS if n in table and (n != "part" or counts["part"] > 1)]]
     told = [f"{what}: {counts[kind]}." for kind, what in TOLD.items() if counts[kind]]
-    if counts["odd"]:
-        told.append(
-            f"avg wait is not total wait / contended in {counts['odd']} of {len(rows)} rows."
-        )
     return Reading(table, {name: COLUMNS[name] for name in table}, (*told, *outside))
 
 
@@ -136,7 +132,6 @@ def _row(head: Head, line: str, at: int, counts: Counter[str]) -> dict[str, Any]
     cells = _csv_cells(head, line, at) if head.separator else _text_cells(head, line, at)
     counts["stacktrace"] += cells.pop("stacktrace", None) is not None
     row: dict[str, Any] = {n.replace(" ", "_"): _figure(n, cells[n], at) for n in head.figures}
-    counts["odd"] += _odd(row, cells)
     if "pid" in cells and not re.fullmatch("-?[0-9]{1,10}", cells["pid"], re.ASCII):
         raise Malformed(at, f"pid is {cells['pid'][:40]!r}, expected a whole number")
     for name, cell in cells.items():
@@ -182,19 +177,3 @@ def _figure(name: str, cell: str, at: int) -> float:
     if name == "contended" or not plain or (unit or "ns") not in UNITS:
         raise Malformed(at, f"{name} is {cell[:40]!r}, expected a number such as 42 or 13.64 us")
     return float(Decimal(number) * Decimal(UNITS[unit or "ns"]))
-
-
-def _odd(row: dict[str, Any], cells: dict[str, str]) -> bool:
-    """Whether the mean is not the total by the number, as far as the printed digits tell."""
-    if not row.get("contended") or "total_wait" not in row or "avg_wait" not in row:
-        return False
-    number, total, mean = row["contended"], row["total_wait"], row["avg_wait"]
-    # perf divides whole nanoseconds.
-    tolerance = _half(cells["total wait"]) / number + _half(cells["avg wait"]) + 1e-9
-    return abs(total / number - mean) > tolerance * (1 + 1e-6)
-
-
-def _half(cell: str) -> float:
-    """Half of the last digit that perf prints of a time: two decimals, or whole nanoseconds."""
-    unit = cell.partition(" ")[2]
-    return 0.005 * float(UNITS[unit]) if unit and unit != "ns" else 0
