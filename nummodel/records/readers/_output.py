@@ -1,10 +1,11 @@
 """The lines of a tool in a text that may have others: heads, rows, and what stands around them."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
+from typing import Any
 
-from nummodel.records.readers._reading import Malformed, number
+from nummodel.records.readers._reading import Column, Malformed, Reading, number
 
 #: A function that takes a line, its cells and its number, or says that the line is no such one.
 Take = Callable[[str, list[str], int], bool]
@@ -60,6 +61,22 @@ def _is_row(row: Take, line: str, cells: list[str], at: int, inside: bool) -> bo
     if inside and not known and are_figures(cells):
         raise Malformed(at, f"{cells[0][:40]!r} begins no line of the output")
     return known
+
+
+def table_of(
+    rows: list[dict[str, Any]], columns: dict[str, Column], told: Iterable[str], expected: str
+) -> Reading:
+    """A table with the columns that its rows have, and their `part` if there are several. Raises
+    Malformed if there is no row.
+    """
+    import pandas as pd
+
+    if not rows:
+        raise Malformed(0, expected)
+    several = len({row.get("part") for row in rows}) > 1
+    known = {name for row in rows for name in row if several or name != "part"}
+    used = [name for name in columns if name in known]
+    return Reading(pd.DataFrame(rows)[used], {name: columns[name] for name in used}, tuple(told))
 
 
 def are_figures(cells: list[str]) -> bool:

@@ -9,7 +9,7 @@ import re
 from typing import Any
 
 from nummodel.records.readers._lines import scaled
-from nummodel.records.readers._output import take
+from nummodel.records.readers._output import table_of, take
 from nummodel.records.readers._reading import Column, Malformed, Reading
 
 TIME = re.compile(r">>Mean>>|[0-9]{1,2}:[0-9]{2}:[0-9]{2}", re.ASCII)
@@ -45,8 +45,6 @@ def recognises(text: str) -> bool:
 
 def parse(text: str) -> Reading:
     """A row for each printed row. Raises Malformed for other layouts."""
-    import pandas as pd
-
     rows: list[dict[str, Any]] = []
     names: list[str] = []
     known: set[tuple[str, str]] = set()
@@ -75,13 +73,8 @@ def parse(text: str) -> Reading:
         return True
 
     outside = take(text, head, row, lambda line: len(line.rstrip()) >= width)
-    if not rows:
-        raise Malformed(0, "no row of a lock, expected the screen FCX265")
-    table = pd.DataFrame(rows)
-    table = table if part > 1 else table.drop(columns="part")
-    return Reading(
-        table, {n: COLUMNS[n] for n in table}, ("The heading of the screen is left out.", *outside)
-    )
+    told = ["The heading of the screen is left out.", *outside]
+    return table_of(rows, COLUMNS, told, "no row of a lock, expected the screen FCX265")
 
 
 def _row(cells: list[str], names: list[str], at: int) -> dict[str, Any]:

@@ -267,8 +267,8 @@ def _samples(
     for name in (name for name in SAMPLED if name in devices):
         wide = devices.set_index("device", append=True)[name]
         wide = wide[~wide.index.duplicated(keep="last")].unstack("device")
-        for device in dict.fromkeys(devices["device"]):
-            parts.append(wide[device].rename(f"{name}_{device}"))
+        parts.append(wide[[*dict.fromkeys(devices["device"])]].add_prefix(f"{name}_"))
+        for device in wide:
             meaning = f"{columns[name].meaning}, of {device}"
             columns[f"{name}_{device}"] = Column(columns[name].unit, meaning)
     if parts:

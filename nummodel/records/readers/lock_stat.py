@@ -9,7 +9,7 @@ from collections import Counter
 from typing import Any
 
 from nummodel.records.readers._lines import scaled
-from nummodel.records.readers._output import take
+from nummodel.records.readers._output import table_of, take
 from nummodel.records.readers._reading import Column, Malformed, Reading
 
 COUNTS = "con-bounces", "contentions", "acq-bounces", "acquisitions"
@@ -48,8 +48,6 @@ def recognises(text: str) -> bool:
 
 def parse(text: str) -> Reading:
     """A row for each lock and mode. Raises Malformed for lines that are not of lock_stat."""
-    import pandas as pd
-
     rows: list[dict[str, Any]] = []
     counts: Counter[str] = Counter()
     names: list[str] = []
@@ -71,12 +69,9 @@ def parse(text: str) -> Reading:
         return bool(found)
 
     outside = take(text, head, row, lambda line: re.search(r"\.[0-9]{2}$", line[-9:]) is not None)
-    if not rows:
-        raise Malformed(0, "no lock, expected rows such as 'unix_table_lock: 110 112 0.21 ...'")
-    table = pd.DataFrame(rows)
-    table = table[[n for n in COLUMNS if n in table and (n != "part" or part > 1)]]
     told = [f"{what}: {counts[kind]}." for kind, what in TOLD.items() if counts[kind]]
-    return Reading(table, {n: COLUMNS[n] for n in table}, (*told, *outside))
+    expected = "no lock, expected rows such as 'unix_table_lock: 110 112 0.21 ...'"
+    return table_of(rows, COLUMNS, told + outside, expected)
 
 
 def _kind(line: str, cells: list[str]) -> str:

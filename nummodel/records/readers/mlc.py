@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 from nummodel.records.readers._lines import scaled
-from nummodel.records.readers._output import FIGURE, take
+from nummodel.records.readers._output import FIGURE, table_of, take
 from nummodel.records.readers._reading import Column, Malformed, Reading
 
 #: What is measured below a line that begins so, and the column of its figures.
@@ -70,17 +70,11 @@ def recognises(text: str) -> bool:
 
 def parse(text: str) -> Reading:
     """A row for each printed latency or bandwidth. Raises Malformed for lines not of MLC."""
-    import pandas as pd
-
     output = _Output()
     outside = take(text, output.head, output.row, lambda line: WHOLE.search(line[-9:]) is not None)
-    if not output.rows:
-        raise Malformed(0, "no figure, expected latencies or bandwidths of MLC")
-    table = pd.DataFrame(output.rows)
-    table["part"] = table["part"].clip(lower=1)
-    used = [n for n in COLUMNS if n in table and (n != "part" or table[n].nunique() > 1)]
     told = [f"{what}: {n}." for what, n in output.left_out.items()]
-    return Reading(table[used], {n: COLUMNS[n] for n in used}, (*told, *outside))
+    expected = "no figure, expected latencies or bandwidths of MLC"
+    return table_of(output.rows, COLUMNS, told + outside, expected)
 
 
 class _Output:
@@ -163,5 +157,5 @@ class _Output:
         for name, power in (("latency", -9), ("bandwidth", 6)):
             if name in cells:
                 cells[name] = scaled(cells[name], power, at, name)
-        begin = {"part": self.part, "what": self.what, "traffic": self.traffic}
+        begin = {"part": max(1, self.part), "what": self.what, "traffic": self.traffic}
         self.rows.append(begin | cells)

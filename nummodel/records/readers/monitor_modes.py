@@ -8,7 +8,7 @@ import re
 from typing import Any
 
 from nummodel.records.readers._lines import scaled
-from nummodel.records.readers._output import take
+from nummodel.records.readers._output import table_of, take
 from nummodel.records.readers._reading import Column, Malformed, Reading
 
 MODES = (
@@ -59,8 +59,6 @@ def parse(text: str) -> Reading:
     """A row for each mode of each screen, percent of one processor as processors. Raises Malformed
     for a screen that lacks the kind of its figures, or has others.
     """
-    import pandas as pd
-
     rows: list[dict[str, Any]] = []
     said: dict[str, Any] = {}
     part = 0
@@ -92,8 +90,5 @@ def parse(text: str) -> Reading:
         return True
 
     outside = take(text, head, row, lambda line: "|" in line)
-    if not rows:
-        raise Malformed(0, f"no mode, expected a screen {TITLE} with bars, not /ALL")
-    table = pd.DataFrame(rows)
-    used = [n for n in COLUMNS if n in table and (n != "part" or table[n].nunique() > 1)]
-    return Reading(table[used], {n: COLUMNS[n] for n in used}, tuple(outside))
+    expected = f"no mode, expected a screen {TITLE} with bars, not /ALL"
+    return table_of(rows, COLUMNS, outside, expected)

@@ -9,7 +9,7 @@ from collections import Counter
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from nummodel.records.readers._output import CUT, take
+from nummodel.records.readers._output import CUT, table_of, take
 from nummodel.records.readers._reading import Column, Malformed, Reading
 
 FIGURES = "contended|total wait|max wait|min wait|avg wait"
@@ -74,8 +74,6 @@ def recognises(text: str) -> bool:
 
 def parse(text: str) -> Reading:
     """A row for each printed row, of all tables in the text. Raises Malformed."""
-    import pandas as pd
-
     rows: list[dict[str, Any]] = []
     counts: Counter[str] = Counter()
     now: Head | None = None
@@ -102,14 +100,11 @@ def parse(text: str) -> Reading:
         return True
 
     outside = take(text, head, row, lambda line: True)
-    if not rows:
-        raise Malformed(0, "no row below a header, expected locks with their waiting times")
     if CUT not in outside and text.endswith(last):
         outside.append("The last line has no end, so its name may be cut off.")
-    table = pd.DataFrame(rows)
-    table = table[[n for n in COLUMNS if n in table and (n != "part" or counts["part"] > 1)]]
     told = [f"{what}: {counts[kind]}." for kind, what in TOLD.items() if counts[kind]]
-    return Reading(table, {name: COLUMNS[name] for name in table}, (*told, *outside))
+    expected = "no row below a header, expected locks with their waiting times"
+    return table_of(rows, COLUMNS, told + outside, expected)
 
 
 def _head(line: str) -> Head | None:
