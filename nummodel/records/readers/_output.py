@@ -21,29 +21,26 @@ def take(text: str, head: Take, row: Take, whole: Callable[[str], bool]) -> list
     others elsewhere. The tool's last line is left out if it is Malformed, or if it has no line end
     and is not `whole`.
     """
-    lines, ended = text.split("\n"), False
-    while lines and not lines[-1].strip():
-        lines.pop()
-        ended = True
+    lines = text.split("\n")
     outside, rows, inside, wrong = 0, 0, False, None
     for at, line in enumerate(lines, 1):
         cells = line.split()
         if not cells:
             continue
         try:
-            if at == len(lines) and not ended and not whole(line):
+            if at == len(lines) and not whole(line):
                 raise Malformed(at, "a line that is cut off, expected its end")
             is_head = head(line, cells, at)
             is_row = not is_head and _is_row(row, line, cells, at, inside)
+            inside = is_head or is_row
+            if wrong and (inside or are_figures(cells)):
+                raise wrong
         except Malformed as error:
             if wrong:
                 raise wrong from None
             wrong = error
             continue
-        if wrong and (is_head or is_row or are_figures(cells)):
-            raise wrong
         rows += is_row
-        inside = is_head or is_row
         outside += not inside
     if wrong and not rows:
         raise wrong

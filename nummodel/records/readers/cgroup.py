@@ -25,12 +25,8 @@ def recognises(text: str) -> bool:
     return re.search(r"^[ \t]*nr_throttled [0-9]+[ \t]*$", text, re.MULTILINE) is not None
 
 
-def parse(text: str) -> Reading:
-    """What was counted between the first copy and the last. Raises Malformed for one copy, and for
-    counts that go back.
-    """
-    import pandas as pd
-
+def _copies(text: str) -> tuple[list[dict[str, int]], list[str]]:
+    """The counts of each copy by name, and what to say of other lines."""
     copies: list[dict[str, int]] = []
 
     def row(line: str, cells: list[str], at: int) -> bool:
@@ -42,20 +38,29 @@ def parse(text: str) -> Reading:
 
     # Of a last line without an end, nobody knows whether the count has all its digits.
     whole = re.compile(r"\s*(?!nr_periods|nr_throttled|throttled)").match
-    outside = take(text, lambda *_: False, row, lambda line: whole(line) is not None)
-    lost = next((name for name in LOST if copies and name in copies[0]), "throttled_usec")
+    return copies, take(text, lambda *_: False, row, lambda line: whole(line) is not None)
+
+
+def parse(text: str) -> Reading:
+    """What was counted between the first copy and the last. Raises Malformed for one copy, and for
+    counts that go back.
+    """
+    import pandas as pd
+
+    copies, outside = _copies(text)
+    copies = copies or [{}]
+    lost = next((name for name in LOST if name in copies[0]), "throttled_usec")
     used = ("nr_periods", "nr_throttled", lost)
-    if missing := [name for name in used if not copies or name not in copies[0]]:
+    if missing := [name for name in used if name not in copies[0]]:
         raise Malformed(1, f"no {missing[0]}, expected cpu.stat of a group with a limit")
     if len(copies) < 2 or any(copy.keys() != copies[0].keys() for copy in copies):
         raise Malformed(0, "a copy is missing or cut, expected one of before the run and one after")
 
-    steps = [{n: b[n] - a[n] for n in used} for a, b in pairwise(copies)]
-    if any(min(step.values()) < 0 for step in steps):
+    if any(b[name] < a[name] for a, b in pairwise(copies) for name in used):
         raise Malformed(0, "counts go back, expected copies of one group in order")
     periods, often, time = (copies[-1][name] - copies[0][name] for name in used)
-    share = min(1.0, often / periods) if periods else 0.0
+    share = min(1.0, often / max(1, periods))
     table = pd.DataFrame([{"throttled": share, "throttled_time": time * LOST[lost]}])
-    others = [name for name in copies[0] if name not in used]
-    told = (f"Counts left out: {', '.join(others)}.",) * bool(others)
+    others = copies[0].keys() - {*used}
+    told = (f"Counts left out: {', '.join(sorted(others))}.",) * bool(others)
     return Reading(table, COLUMNS, (*told, *outside))

@@ -68,26 +68,31 @@ def _rows(text: str) -> tuple[list[tuple[int, list[str]]], int]:
     """The cells of each row, with the number of its line, and how many lines are no rows; no row at
     all if other lines have commas, as tables have, or if there are several screens.
     """
-    rows: list[tuple[int, list[str]]] = []
-    outside = width = 0
-    screen = "±" in text
-    for line, printed in enumerate(text.split("\n"), 1):
-        if screen and len(printed) < 50_000 and CORES.fullmatch(printed):
-            if width:
-                return [], 0
-            width = len(printed.split())
-        elif screen and width and (found := SCREEN.fullmatch(printed[:50_000])):
-            cells = [cell.partition("±")[0] for cell in found[2].split()]
-            rows.append((line, cells + [""] * (width - len(cells))))
-        elif not screen and ROW.fullmatch(printed) and printed.strip():
-            if printed.count(",") >= LARGEST:
-                return [], 0
-            rows.append((line, [cell.strip() for cell in printed.split(",")]))
-        elif printed.strip():
-            if "," in printed and not screen and not printed.lstrip().startswith("#"):
-                return [], 0
+    lines = [(at, line) for at, line in enumerate(text.split("\n"), 1) if line.strip()]
+    if "±" in text:
+        return _screen([(at, line[:50_000]) for at, line in lines])
+    rows, outside = [], 0
+    for at, line in lines:
+        if ROW.fullmatch(line):
+            rows.append((at, [cell.strip() for cell in line.split(",")]))
+        elif "," in line and not line.lstrip().startswith("#"):
+            return [], 0
+        else:
             outside += 1
-    return rows, outside
+    return ([], 0) if any(len(cells) > LARGEST for _, cells in rows) else (rows, outside)
+
+
+def _screen(lines: list[tuple[int, str]]) -> tuple[list[tuple[int, list[str]]], int]:
+    """As `_rows`, of the screen."""
+    heads = [line.split() for _, line in lines if CORES.fullmatch(line)]
+    if len(heads) != 1:
+        return [], 0
+    found = [(at, match[2].split()) for at, line in lines if (match := SCREEN.fullmatch(line))]
+    rows = [(at, [cell.partition("±")[0] for cell in cells]) for at, cells in found]
+    width = len(heads[0])
+    return [(at, cells + [""] * (width - len(cells))) for at, cells in rows], len(lines) - len(
+        rows
+    ) - 1
 
 
 def _is_figure(cell: str) -> bool:

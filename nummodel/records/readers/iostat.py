@@ -141,6 +141,7 @@ class _Lines:
         #: Kinds of rows that the last report has, and the one that follows.
         self.kinds: set[str] = set()
         self.kind = ""
+        self.time: int | None = None
 
     def head(self, line: str, cells: list[str], at: int) -> bool:
         """Take the banner of a run, the time of a report, or the names of its figures."""
@@ -149,9 +150,8 @@ class _Lines:
         banner = self.output.banner(line, at)
         stamp = STAMP.fullmatch(line.strip()) if len(line) < 60 else None
         if banner or stamp:
-            self.kinds, self.kind = {"time"} if stamp else set(), ""
-            if stamp:
-                self.reports.append(Report(self.output.run, second(stamp[1], at)))
+            self.kinds, self.kind = set(), ""
+            self.time = second(stamp[1], at) if stamp else None
             return True
         if cells[0] not in KINDS:
             return False
@@ -160,8 +160,8 @@ class _Lines:
         self.output.section(self.kind, names, at)
         self.output.width = max(self.output.width, len(line.rstrip()))
         if not self.kinds or self.kind in self.kinds:
-            self.reports.append(Report(self.output.run, None))
-            self.kinds = set()
+            self.reports.append(Report(self.output.run, self.time))
+            self.kinds, self.time = set(), None
         self.kinds.add(self.kind)
         return True
 

@@ -59,36 +59,43 @@ def parse(text: str) -> Reading:
     """A row for each mode of each screen, percent of one processor as processors. Raises Malformed
     for a screen that lacks the kind of its figures, or has others.
     """
-    rows: list[dict[str, Any]] = []
-    said: dict[str, Any] = {}
-    part = 0
-
-    def head(line: str, cells: list[str], at: int) -> bool:
-        nonlocal said, part
-        found = [match for said_of in SAID if (match := said_of.search(line[:300]))]
-        begins = TITLE in line[:300] or any("statistic" in match.groupdict() for match in found)
-        # The box of the statistic may be above the title.
-        if begins and (not part or (rows and rows[-1]["part"] == part)):
-            part, said = part + 1, {}
-        for match in found:
-            said |= match.groupdict()
-        return bool(found) or begins or bool(rows and FRAME.fullmatch(line[:300]))
-
-    def row(line: str, cells: list[str], at: int) -> bool:
-        if not (found := ROW.match(line[:300])):
-            done = rows and rows[-1]["mode"] == MODES[-1]
-            if part and not done and not FRAME.fullmatch(line[:300]):
-                raise Malformed(at, f"{line.strip()[:60]!r}, expected a mode such as Kernel Mode")
-            return not done and bool(part)
-        if "statistic" not in said:
-            raise Malformed(at, "figures of unknown kind, expected CUR, AVE, MIN or MAX in a box")
-        screen = {
-            n: said[n] if n in ("node", "time") else int(said[n]) for n in OF_SCREEN & {*said}
-        }
-        mode = {"mode": found[1], STATISTICS[said["statistic"]]: scaled(found[2], -2, at, found[1])}
-        rows.append({"part": part, **screen, **mode})
-        return True
-
-    outside = take(text, head, row, lambda line: "|" in line)
+    screens = _Screens()
+    outside = take(text, screens.head, screens.row, lambda line: "|" in line)
     expected = f"no mode, expected a screen {TITLE} with bars, not /ALL"
-    return table_of(rows, COLUMNS, outside, expected)
+    return table_of(screens.rows, COLUMNS, outside, expected)
+
+
+class _Screens:
+    """The rows of all screens, and what the last one says of itself."""
+
+    def __init__(self) -> None:
+        self.rows: list[dict[str, Any]] = []
+        self.said: dict[str, Any] = {}
+        self.part = 0
+
+    def head(self, line: str, cells: list[str], at: int) -> bool:
+        """Take a line that says something of its screen, or frames it."""
+        line = line[:300]
+        found = [match for words in SAID if (match := words.search(line))]
+        begins = TITLE in line or any("statistic" in match.groupdict() for match in found)
+        # The box of the statistic may be above the title.
+        if begins and (not self.part or (self.rows and self.rows[-1]["part"] == self.part)):
+            self.part, self.said = self.part + 1, {}
+        for match in found:
+            self.said |= match.groupdict()
+        return bool(found) or begins or (self.part > 0 and FRAME.fullmatch(line) is not None)
+
+    def row(self, line: str, cells: list[str], at: int) -> bool:
+        """Take the figure of a mode. Raises Malformed for other lines between the modes."""
+        if not (found := ROW.match(line[:300])):
+            if self.part and not (self.rows and self.rows[-1]["mode"] == MODES[-1]):
+                raise Malformed(at, f"{line.strip()[:60]!r}, expected a mode such as Kernel Mode")
+            return False
+        if "statistic" not in self.said:
+            raise Malformed(at, "figures of unknown kind, expected CUR, AVE, MIN or MAX in a box")
+        row = {"part": self.part, "mode": found[1]}
+        for name in OF_SCREEN & {*self.said}:
+            row[name] = self.said[name] if name in ("node", "time") else int(self.said[name])
+        row[STATISTICS[self.said["statistic"]]] = scaled(found[2], -2, at, found[1])
+        self.rows.append(row)
+        return True

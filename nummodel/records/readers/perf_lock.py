@@ -85,15 +85,13 @@ def parse(text: str) -> Reading:
             now = found
             counts["part"] += 1
             return True
-        csv = now and now.separator
-        kind = next((kind for kind, begin in OTHERS.items() if begin.match(line)), "")
-        counts[kind] += kind == "footer" or not csv
-        return kind == "footer" or (kind == "stack" and not csv)
+        kind = _other(line, now)
+        counts[kind] += 1
+        return bool(kind)
 
     def row(line: str, cells: list[str], at: int) -> bool:
         nonlocal last
-        csv = now is not None and bool(now.separator)
-        if not now or not (csv or ROW.match(line)) or line.lstrip().startswith("#"):
+        if not now or not (now.separator or ROW.match(line)) or line.lstrip().startswith("#"):
             return False
         rows.append({"part": counts["part"], **_row(now, line, at, counts)})
         last = line
@@ -120,6 +118,12 @@ def _head(line: str) -> Head | None:
     known = all(key in COLUMNS or key == "stacktrace" for key in keys)
     right = known and bool(keys) and names[: len(figures)] == figures
     return Head(figures, keys, f"{found[1]} ") if right else None
+
+
+def _other(line: str, head: Head | None) -> str:
+    """The kind of a line that perf prints between rows or below them, else ""."""
+    kind = next((kind for kind, begin in OTHERS.items() if begin.match(line)), "")
+    return "" if kind == "stack" and head and head.separator else kind
 
 
 def _row(head: Head, line: str, at: int, counts: Counter[str]) -> dict[str, Any]:

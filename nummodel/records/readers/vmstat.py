@@ -34,6 +34,7 @@ READ = {
 SHARES = ("us", "sy", "id", "wa", "st", "gu")
 STAMP = re.compile(r"\s([0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2})(\s+\S+)?\s*$")
 HEADER = re.compile(r"^[ \t]*r[ \t]+b[ \t]+swpd[ \t][^\n]*[ \t]us[ \t]+sy[ \t]+id[ \t]", re.M)
+ROWS = Column("rows", "number of the row, since the interval between rows is not printed")
 #: Percentages are rounded to whole numbers, so that six of them may add up to 103.
 TOTAL = 103
 #: In one run, vmstat prints the header again when a window is full: below more rows than these.
@@ -139,34 +140,18 @@ class _Runs:
             modes = "-d, -D, -f, -m, -p and -s are not read"
             raise Malformed(0, f"no row below {', '.join(EXPECTED)}, expected vmstat 1 ({modes})")
         used = [row for run in runs for row in run[1:]]
-        times = [time for run in runs for _, time in run]
-        if None in times and any(times):
-            raise Malformed(0, "only some rows have a time, expected all or none")
-        if not used and len(runs) > 1:
-            once = "each of several runs has one row, the average since boot"
-            raise Malformed(0, f"{once}, expected runs of vmstat 1")
-        alone = not used
-        if alone:
-            told.insert(0, "The only row may be the average since boot, so it is no sample.")
-        elif len(runs) == 1:
-            told.insert(0, "The first row is left out: it is since boot, unless -y was given.")
-        else:
-            first = "the first row is left out of each, since boot unless -y was given"
-            told.insert(0, f"Samples are of {len(runs)} runs: {first}.")
+        told.insert(0, _since_boot(len(runs), len(used)))
         if skipped := [name for name in self.names if name not in READ]:
             told.append(f"Columns left out: {', '.join(skipped)}.")
         frame, columns = self._frame([row for row, _ in used or runs[0]])
         table = frame.mean().round(10).to_frame().T
-        if alone:
+        if not used:
             return Reading(table, columns, tuple(told))
-        if any(times):
-            seconds = [(time - times[0]).total_seconds() for _, time in used]  # type: ignore
-            frame.insert(0, "t", seconds)
-            return Reading(table, {"t": column("t"), **columns}, tuple(told), frame)
-        meaning = "number of the row, since the interval between rows is not printed"
-        told.append("Rows have no times (vmstat -t), so t counts rows, not seconds.")
-        frame.insert(0, "t", [float(i) for i in range(1, len(frame) + 1)])
-        return Reading(table, {"t": Column("rows", meaning), **columns}, tuple(told), frame)
+        t, meaning = _seconds(runs[0][0][1], [time for _, time in used])
+        if meaning == ROWS:
+            told.append("Rows have no times (vmstat -t), so t counts rows, not seconds.")
+        frame.insert(0, "t", t)
+        return Reading(table, {"t": meaning, **columns}, tuple(told), frame)
 
     def _frame(self, rows: list[list[float]]) -> "tuple[pd.DataFrame, dict[str, Column]]":
         """The columns of some rows, with the share of processors in use, and their meanings."""
@@ -181,3 +166,26 @@ class _Runs:
         read.insert(0, "U_cpu", (used / 100).round(10))
         meanings = {"U_cpu": column("U_cpu")} | dict(READ.values())
         return read, {name: meanings[name] for name in read}
+
+
+def _seconds(start: datetime | None, times: list[datetime | None]) -> tuple[list[float], Column]:
+    """Seconds since the start, or numbers of rows. Raises Malformed if only some have a time."""
+    known = [time for time in times if time]
+    if not known and not start:
+        return [float(i) for i in range(1, len(times) + 1)], ROWS
+    if not start or len(known) < len(times):
+        raise Malformed(0, "only some rows have a time, expected all or none")
+    return [(time - start).total_seconds() for time in known], column("t")
+
+
+def _since_boot(runs: int, rows: int) -> str:
+    """What to say of rows since boot. Raises Malformed if several runs have no other rows."""
+    if not rows and runs > 1:
+        once = "each of several runs has one row, the average since boot"
+        raise Malformed(0, f"{once}, expected runs of vmstat 1")
+    if not rows:
+        return "The only row may be the average since boot, so it is no sample."
+    if runs == 1:
+        return "The first row is left out: it is since boot, unless -y was given."
+    first = "the first row is left out of each, since boot unless -y was given"
+    return f"Samples are of {runs} runs: {first}."

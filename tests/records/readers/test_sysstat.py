@@ -291,6 +291,14 @@ def test_reports_since_boot_are_left_out_of_each_run(name):
         iostat.parse(alone + "\n" + alone)
 
 
+@pytest.mark.parametrize("name", ["iostat-12.6-x", "iostat-12.6-xt"])
+def test_a_time_of_somebody_else_begins_no_report(name):
+    text = (FOLDER / f"{name}.txt").read_text()
+    expected = iostat.parse(text + text).samples
+    stamp = "2019-08-28 16:02:01\n"
+    assert iostat.parse(stamp + text + stamp + text).samples.equals(expected)
+
+
 def test_other_headers_and_machines_are_refused():
     text, other = (FOLDER / "iostat-12.6-x.txt").read_text(), "iostat-12.6-xs.txt"
     with pytest.raises(Malformed, match="another header"):
