@@ -1,7 +1,7 @@
 """What stands around the output of a tool in a file that people keep: a shell, a page, an editor.
 
-Each line is judged alone, and one that is no output becomes empty, so that the numbers of lines
-stay those of the file.
+A line that is no output becomes empty, so that the numbers of lines stay those of the file. What
+stands before every line is cut off: a number, a date, the mark of a quotation, an indent.
 """
 
 import re
@@ -19,9 +19,9 @@ MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
 #: Lines that are no output: a prompt with or without a command, what `date` and `time` print, the
 #: marks of code in a page, and what somebody cut out.
 AROUND = re.compile(
-    r"^[ \t]*(?:"
+    r"^[ \t]{0,40}(?:"
     r"\[[^\]\n]{1,80}[@ ][^\]\n]{0,80}\] ?[#$%>](?: .*)?"  # [root@host ~]#
-    r"|(?:[([][^])\n]{1,40}[])] ?)?[\w.-]{1,40}@[^ \n]{1,80}(?: ?[^ \n]{1,80})? ?[#$%>](?: .*)?"
+    r"|(?:[([][^])\n]{1,40}[])] ?)?[\w.-]{1,40}@[^ \n]{1,80}(?: [^ \n]{1,80})? ?[#$%>](?: .*)?"
     r"|(?:\w*sh-[0-9.]+|[\w.-]{1,40}:[ ]?[~/][^ \n]{0,80}) ?[#$>](?: .*)?"  # bash-4.2$, host:~ #
     r"|(?:PS )?[A-Z]:\\[^>\n]{0,80}>.*"
     rf"|[^\n]{{0,80}}?[#$%>\u276f\u2717] +(?:sudo +|time +|\w+=\S+ +)*(?:\S*/)?(?:{TOOL})\b.*"
@@ -38,7 +38,7 @@ AROUND = re.compile(
     re.MULTILINE,
 )
 #: What a terminal shows of Ctrl-C, before a line or behind it.
-INTERRUPT = re.compile(r"^[ \t]*\^[CZ\\]|\^[CZ\\][ \t]*$", re.MULTILINE)
+INTERRUPT = re.compile(r"^[ \t]{0,9}\^[CZ\\]|\^[CZ\\]$", re.MULTILINE)
 #: A number before each line, as `cat -n`, `nl` or a page with listings prints it.
 NUMBERED = re.compile(r"^[ \t]{0,8}\[?([0-9]{1,6})(?:[:|)\]]|\.(?=[ \t]|$)| |\t|(?=-)|$)(.*)$")
 #: What stands before each line of a mail, and of a log that has dates.

@@ -155,9 +155,9 @@ class _Lines:
             return True
         if cells[0] not in KINDS:
             return False
-        self.kind = KINDS[cells[0]]
         names = [name.lstrip("%") for name in cells[1:]]
-        self.output.section(self.kind, names, at)
+        self.output.section(KINDS[cells[0]], names, at)
+        self.kind = KINDS[cells[0]]
         self.output.width = max(self.output.width, len(line.rstrip()))
         if not self.kinds or self.kind in self.kinds:
             self.reports.append(Report(self.output.run, self.time))
