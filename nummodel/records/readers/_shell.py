@@ -1,10 +1,12 @@
 """What stands around the output of a tool in a file that people keep: a shell, a page, an editor.
 
-Each line is judged alone, and one that is no output becomes empty, so that the numbers of lines
-stay those of the file.
+A line that is no output becomes empty, so that the numbers of lines stay those of the file. What
+stands before every line is cut off: a number, a date, the mark of a quotation, an indent.
 """
 
 import re
+import textwrap
+from itertools import pairwise
 from typing import NamedTuple
 
 TOOL = (
@@ -17,26 +19,37 @@ MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
 #: Lines that are no output: a prompt with or without a command, what `date` and `time` print, the
 #: marks of code in a page, and what somebody cut out.
 AROUND = re.compile(
-    r"^[ \t]*(?:"
-    r"\[[^\]\n]{1,80}[@ ][^\]\n]{0,80}\][#$%>](?: .*)?"  # [root@host ~]#
-    r"|(?:\([^)\n]{1,40}\) ?)?[\w.-]{1,40}@[^ \n]{1,80}(?: ?[^ \n]{1,80})?[#$%>](?: .*)?"
+    r"^[ \t]{0,40}(?:"
+    r"\[[^\]\n]{1,80}[@ ][^\]\n]{0,80}\] ?[#$%>](?: .*)?"  # [root@host ~]#
+    r"|(?:[([][^])\n]{1,40}[])] ?)?[\w.-]{1,40}@[^ \n]{1,80}(?: [^ \n]{1,80})? ?[#$%>](?: .*)?"
+    r"|(?:\w*sh-[0-9.]+|[\w.-]{1,40}:[ ]?[~/][^ \n]{0,80}) ?[#$>](?: .*)?"  # bash-4.2$, host:~ #
+    r"|(?:PS )?[A-Z]:\\[^>\n]{0,80}>.*"
     rf"|[^\n]{{0,80}}?[#$%>\u276f\u2717] +(?:sudo +|time +|\w+=\S+ +)*(?:\S*/)?(?:{TOOL})\b.*"
-    r"|[\u279c\u276f] .*"
-    r"|[$%>#]"
+    r"|[\u279c\u276f\u256d\u2570\u250c\u2514] ?.*"
+    r"|(?:[A-Za-z][\w.-]{0,40})?[$>#]|%"
     r"|[$] .*"
     r"|(?:real|user|sys)[ \t]+[0-9]+m[0-9.,]+s"
     r"|nohup: .*"
-    rf"|{DAY}[,.]? .{{0,20}}{MONTH}.{{0,40}}[0-9]{{4}}.{{0,12}}"
+    rf"|{DAY}[,.]? .{{0,20}}{MONTH}.{{0,40}}[0-9]{{4}}.{{0,20}}"
     r"|[`~]{3,}[\w-]*"
-    r"|::"
+    r"|::|\.\. code.*"
     r"|[.…\[<(]{1,4} ?(?:snip\w*|cut|omitted|truncated|[.…]{1,4}) ?[.…\])>]{0,4}"
     r")[ \t]*$",
     re.MULTILINE,
 )
+#: What a terminal shows of Ctrl-C, before a line or behind it.
+INTERRUPT = re.compile(r"^[ \t]{0,9}\^[CZ\\]|\^[CZ\\]$", re.MULTILINE)
 #: A number before each line, as `cat -n`, `nl` or a page with listings prints it.
-NUMBERED = re.compile(r"^[ \t]{0,8}([0-9]{1,6})(?:[:.|)]| |\t|(?=-)|$)(.*)$")
-#: A file has numbers of lines if it has at least so many of them, one after another.
-FEWEST = 4
+NUMBERED = re.compile(r"^[ \t]{0,8}\[?([0-9]{1,6})(?:[:|)\]]|\.(?=[ \t]|$)| |\t|(?=-)|$)(.*)$")
+#: What stands before each line of a mail, and of a log that has dates.
+QUOTED = re.compile(r"^[ \t]*>(?: |(?=>|$))()(.*)$")
+DATED = re.compile(
+    r"^\[?(?:[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9:]{8}[.,0-9]*(?:Z|[-+][0-9:]{4,5})?"
+    rf"|(?:{DAY} )?{MONTH} [ 0-9][0-9] [0-9:]{{8}})\]?(?: [\w.-]+ [\w./-]+\[[0-9]+\]:)?"
+    r"(?: |\t|$)()(.*)$"
+)
+#: A file has numbers of lines, or dates, if at least so many lines have one.
+FEWEST = 3
 
 
 class Output(NamedTuple):
@@ -48,23 +61,30 @@ class Output(NamedTuple):
 
 def output(text: str) -> Output:
     """The output in a text."""
-    count, text = 0, _unnumbered(text)
+    text, before = _without_prompts(INTERRUPT.sub("", text))
+    for prefix in (QUOTED, NUMBERED, DATED):
+        lines = text.split("\n")
+        if found := _behind(prefix, lines):
+            text, more = _without_prompts(textwrap.dedent("\n".join(found)))
+            before += more
+    return Output(textwrap.dedent(text), before)
 
-    def empty(found: re.Match) -> str:
-        nonlocal count
-        count += 1
-        return ""
 
-    return Output(AROUND.sub(empty, text), count)
+def _without_prompts(text: str) -> tuple[str, int]:
+    """A text whose lines that are no output are empty, and the number of these lines."""
+    text, count = AROUND.subn("", text)
+    return text, count
 
 
-def _unnumbered(text: str) -> str:
-    """A text without the numbers of its lines, if all of them have one."""
-    lines = text.split("\n")
-    found = [NUMBERED.match(line) for line in lines]
-    numbers = [int(n[1]) for n in found if n]
+def _behind(prefix: re.Pattern, lines: list[str]) -> list[str]:
+    """What the lines have behind a prefix, if all of them have it; numbers count the lines."""
+    found = [prefix.match(line) for line in lines]
     some = sum(bool(line.strip()) for line in lines)
-    whole = len(numbers) == some >= FEWEST
-    if not whole or numbers != [*range(numbers[0], numbers[0] + len(numbers))]:
-        return text
-    return "\n".join(n[2] if n else "" for n in found)
+    if not FEWEST <= sum(match is not None for match in found) == some:
+        return []
+    # Lines that are empty may have no number, or had one.
+    numbers = [(i, int(match[1])) for i, match in enumerate(found) if match and match[1]]
+    for (line, now), (after, then) in pairwise(numbers):
+        if not 0 < then - now <= after - line:
+            return []
+    return [match[2] if match else "" for match in found]

@@ -3,16 +3,23 @@
 import json
 import re
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nummodel.records.readers._reading import Column, Malformed, Reading, column, number
+from nummodel.records.readers._reading import Column, Malformed, Reading, column
 
 if TYPE_CHECKING:
     import pandas as pd
 
-IOSTAT = re.compile(r"^avg-cpu:\s+%user|^Device:?\s.*(%util|\stps\s)|^ +(r/s|tps) .* Device$", re.M)
-MPSTAT = re.compile(r"^Linux .{1,300}\([0-9]+ CPU\)\s*$|^\S+( [AP]M)? +CPU .*%idle", re.M)
+IOSTAT = re.compile(
+    r"^[ \t]*(?:avg-cpu:[ \t]+%user|Device:?[ \t][^\n]*(?:%util|[ \t]tps[ \t])"
+    r"|(?:r/s|tps) [^\n]* Device$)",
+    re.M,
+)
+MPSTAT = re.compile(
+    r"^[ \t]*(?:Linux [^\n]{1,300}\([0-9]+ CPU\)[ \t]*$|[0-9:]{7,8}(?: [AP]M)? +CPU [^\n]*%idle)",
+    re.M,
+)
+BANNER = re.compile(r"Linux \S{1,100} \((.{1,200}?)\)(?:.{0,200}\(([0-9]{1,6}) CPU\))?")
 CLOCK = re.compile(r"([0-9]{1,2}):([0-9]{2}):([0-9]{2})(?: ([AP])M)?(?=\s|$)")
 DAY = 86_400
 EXPECTED = "expected the whole JSON of mpstat, iostat or sadf, printed with LC_ALL=C"
@@ -34,16 +41,17 @@ USED = tuple({**dict.fromkeys(SUMS["user"] + SUMS["system"]), **TIMES})
 
 
 def tool(text: str) -> str:
-    """The reader of a text, "iostat" or "sysstat", by its beginning; "" for other texts."""
-    start = text[:20_000].lstrip()
-    if re.match(r'\{\s*"sysstat"\s*:', start):
+    """The reader of a text, "iostat" or "sysstat"; "" for other texts."""
+    if re.match(r'\s*\{\s*"sysstat"\s*:', text):
+        start = text[:20_000]
         return "iostat" if '"avg-cpu"' in start or '"disk_device"' in start else "sysstat"
-    return "iostat" if IOSTAT.search(start) else "sysstat" if MPSTAT.search(start) else ""
+    return "iostat" if IOSTAT.search(text) else "sysstat" if MPSTAT.search(text) else ""
 
 
 class Row(NamedTuple):
     """Figures of a processor or device (`key`), at a second of the day or in a report (`mark`)."""
 
+    run: int
     mark: int
     key: str
     line: int
@@ -59,28 +67,9 @@ class Section:
 
     def frame(self) -> "pd.DataFrame":
         """The figures as they are printed."""
-        import numpy as np
         import pandas as pd
 
-        return pd.DataFrame(np.array([row.figures for row in self.rows]), columns=self.names)
-
-
-class Figures(dict[str, float]):
-    """Figures by the cells that show them, so that a frequent cell is converted once."""
-
-    def __missing__(self, cell: str) -> float:
-        digits = cell.isascii() and cell.replace(".", "", 1).isdigit()
-        short = digits and cell[0] != "." and len(cell) < 16
-        return self.setdefault(cell, float(cell) if short else number(cell, 0, ""))
-
-    def row(self, cells: list[str], names: list[str], line: int) -> list[float]:
-        """The figures of a row. Raises Malformed for the first cell that is no number."""
-        if len(cells) != len(names):
-            raise Malformed(line, f"{len(cells)} figures, expected {len(names)} as in the header")
-        try:
-            return list(map(self.__getitem__, cells))
-        except Malformed:
-            return [number(cell, line, name) for cell, name in zip(cells, names, strict=True)]
+        return pd.DataFrame([row.figures for row in self.rows], columns=self.names, dtype=float)
 
 
 @dataclass
@@ -88,11 +77,13 @@ class Output:
     """What a text or JSON has: sections by kind, notes, and names that are not in `used`."""
 
     used: tuple[str, ...] = USED
-    processors: int | None = None
+    machine: tuple[str, str] | None = None
+    #: The number of the run, from 0 on: each begins with its banner.
+    run: int = 0
+    width: int = 0
     sections: dict[str, Section] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     ignored: dict[str, None] = field(default_factory=dict)
-    known: Figures = field(default_factory=Figures)
 
     def section(self, kind: str, names: list[str], line: int) -> Section:
         """The rows of a kind, whose header is always the same. Unknown names are left out."""
@@ -106,37 +97,36 @@ class Output:
             raise Malformed(line, "another header than before, expected the output of one run")
         return section
 
-    def banner(self, line: str, where: int) -> None:
-        """The first line, which has the number of processors since sysstat 10."""
-        if self.sections or self.processors:
-            raise Malformed(where, "a second run begins here, expected the output of one run")
-        if found := re.search(r"\(([0-9]{1,6}) CPU\)\s*$", line[-40:]):
-            self.processors = int(found[1])
+    def banner(self, line: str, at: int) -> bool:
+        """Whether a line is the first of a run: it has the machine and its processors."""
+        if not (found := BANNER.match(line[:600].strip())):
+            return False
+        machine = (found[1], found[2] or "")
+        if self.machine not in (None, machine):
+            raise Malformed(at, "a run of another machine begins here, expected one machine")
+        self.run += self.machine is not None
+        self.machine = machine
+        return True
+
+    def whole(self, line: str) -> bool:
+        """Whether a line is as long as headers are."""
+        return len(line.rstrip()) >= self.width
 
     def reading(
         self, table: "pd.DataFrame", columns: dict[str, Column], samples: "pd.DataFrame | None"
     ) -> Reading:
         """The table and the samples, with the number of processors and all sentences."""
         for frame in (table, samples):
-            if self.processors and frame is not None:
-                frame.insert(1, "c_cpu", float(self.processors))
+            if self.machine and self.machine[1] and frame is not None:
+                frame.insert(1, "c_cpu", float(self.machine[1]))
                 columns["c_cpu"] = column("c_cpu")
+        runs = {row.run for section in self.sections.values() for row in section.rows}
+        if len(runs) > 1:
+            self.notes.append(f"{len(runs)} runs are in this file: rows are of all of them.")
         if some := "; ".join([*self.ignored][:10]):
             others = " and others" if len(self.ignored) > 10 else ""
             self.notes.append(f"Sections and columns left out: {some}{others}.")
         return Reading(table, columns, tuple(self.notes), samples)
-
-
-def lines_of(text: str, output: Output) -> list[str]:
-    """The lines of a text. A last line without its end is cut if headers are longer."""
-    lines = text.rstrip().split("\n")
-    if text[-1:] == "\n":
-        return lines
-    headers = [line.rstrip() for line in lines if "%idle" in line or line.startswith("Device")]
-    if len(lines[-1]) < max(map(len, headers), default=0):
-        output.notes.append("The last line is cut off and left out.")
-        del lines[-1]
-    return lines
 
 
 def second(clock: str, line: int) -> int:
@@ -150,14 +140,23 @@ def second(clock: str, line: int) -> int:
     raise Malformed(line, f"the time is {clock[:40]!r}, expected such as 23:59:59 or 11:59:59 PM")
 
 
-def elapsed(seconds: list[int], lines: list[int]) -> list[float]:
-    """Seconds since the first time. Midnight passes where a time is much before the last."""
-    t = [0.0]
-    for line, (before, after) in zip(lines[1:], pairwise(seconds), strict=True):
-        step = after - before + DAY * (after - before < -DAY // 2)
-        if step < 0:
-            raise Malformed(line, "the time goes back, expected rows in order")
-        t.append(t[-1] + step)
+def elapsed(rows: list[tuple[int, int, int]], starts: dict[int, int]) -> list[float]:
+    """Seconds since the start of the first run of some rows, each its run, second of the day and
+    line. Midnight passes between runs, and where a time is much before the last.
+    """
+    t, now, run = [], 0, rows[0][0]
+    before = starts.get(run, rows[0][1])
+    for this, mark, line in rows:
+        marks = [mark] if this == run else [starts.get(this, mark), mark]
+        for after in marks:
+            step = after - before
+            if step < 0 and (this != run or step < -DAY // 2):
+                step += DAY
+            if step < 0:
+                raise Malformed(line, "the time goes back, expected rows in order")
+            now, before = now + step, after
+        run = this
+        t.append(float(now))
     return t
 
 
@@ -184,7 +183,7 @@ def reports_of(text: str, output: Output, known: set[str]) -> list[dict[str, Any
         whole = json.loads(text, parse_float=str, parse_int=str, parse_constant=str)
         (host,) = whole["sysstat"]["hosts"]
         processors, reports = host.get("number-of-cpus", ""), host["statistics"]
-        output.processors = int(processors) if re.fullmatch("[0-9]{1,6}", processors) else None
+        output.machine = ("", processors if re.fullmatch("[0-9]{1,6}", processors) else "")
         for report in map(dict.keys, reports):
             output.ignored |= {name: None for name in report if name not in known}
     except (TypeError, KeyError, ValueError, AttributeError, RecursionError) as error:

@@ -6,9 +6,10 @@ Admitted with recordings of 12.6; older layouts are by hand.
 """
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from nummodel.records.readers import _sysstat
+from nummodel.records.readers._output import are_figures, figures, take
 from nummodel.records.readers._reading import Column, Malformed, Reading, column
 from nummodel.records.readers._sysstat import USED, Output, Row, Section, second
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 #: Devices times reports, at most, unless each report has each device.
 LARGEST = 1_000_000
+#: With more reports than these, the last is cut if it lacks a device that all others have.
+MANY = 3
 #: The line of a report with -t, such as 05/31/24 23:59:59, or 2024-05-31T23:59:59+0000.
 STAMP = re.compile(
     r"(?:Time:\s*|\S*[0-9]\s+|[0-9]{4}-[0-9]{2}-[0-9]{2}T)"
@@ -75,7 +78,7 @@ SAMPLED = ("U", "reads", "writes")
 
 
 def recognises(text: str) -> bool:
-    """Whether the text has a header of iostat near its beginning, or is JSON of it."""
+    """Whether the text has a header of iostat, or is JSON of it."""
     return _sysstat.tool(text) == "iostat"
 
 
@@ -85,17 +88,17 @@ def parse(text: str) -> Reading:
 
     output = Output(used=(*USED, *FIGURES))
     read = _json if text.lstrip().startswith("{") else _text
-    times = read(text, output)
+    reports = read(text, output)
     if not any(section.rows for section in output.sections.values()):
         raise Malformed(0, "no shares of processors and no devices, expected iostat -x 1")
-    if len(times) == 1:
+    if len(reports) == 1:
         output.notes.append("The only report may be the average since boot, so it is no sample.")
     else:
-        _leave_out_first_report(output)
-    t, meaning = _times(times, output)
+        _leave_out(output, reports)
+    t, meaning = _times(reports, output)
     columns = {"t": meaning}
     frames = _frames(output, columns)
-    samples = _samples(frames, columns, output) if len(times) > 1 else None
+    samples = _samples(frames, columns, output) if len(reports) > 1 else None
     table = pd.concat([*frames.values()]).sort_index(kind="stable")
     table = table.fillna({kind: "" for kind in frames})
     for whole in (table, samples):
@@ -105,79 +108,118 @@ def parse(text: str) -> Reading:
     return output.reading(table, columns, samples)
 
 
-def _text(text: str, output: Output) -> list[int | None]:
-    """Read the rows of a text, and return the second of the day of each report, or None."""
-    if " Device\n" in text:
-        where = text[: text.index(" Device\n")].count("\n") + 1
-        raise Malformed(where, "devices at the ends of lines, expected iostat without -h")
-    times: list[int | None] = []
-    kinds: set[str] = set()
-    headers: dict[str, Section] = {}
-    kind = ""
-    for i, line in enumerate(_sysstat.lines_of(text, output), 1):
-        cells = line.split()
-        if not cells:
-            continue
-        first = cells[0]
-        if first == "Linux":
-            output.banner(line, i)
-        elif first in KINDS:
-            kind = KINDS[first]
-            if not times or kind in kinds:
-                times.append(None)
-                kinds.clear()
-            kinds.add(kind)
-            if line not in headers:
-                names = [name.lstrip("%") for name in cells[1:]]
-                headers[line] = output.section(kind, names, i)
-            rows, names = headers[line].rows, headers[line].names
-        elif len(line) < 60 and (stamp := STAMP.fullmatch(line.strip())):
-            times.append(second(stamp[1], i))
-            kinds.clear()
-            kind = ""
-        elif kind:
-            key, cells = ("all", cells) if kind == "cpu" else (first, cells[1:])
-            rows.append(Row(len(times) - 1, key, i, output.known.row(cells, names, i)))
-            kind = "" if kind == "cpu" else kind
-        else:
-            raise Malformed(i, f"{first[:40]!r} begins no line of iostat")
-    return times
+class Report(NamedTuple):
+    """A report: its run, and its second of the day or None."""
+
+    run: int
+    time: int | None
 
 
-def _json(text: str, output: Output) -> list[int | None]:
-    """Read the rows of a JSON, and return the second of the day of each report, or None."""
-    times: list[int | None] = []
+def _text(text: str, output: Output) -> list[Report]:
+    """Read the rows of a text, and return its reports."""
+    lines = _Lines(output)
+    output.notes += take(text, lines.head, lines.row, output.whole)
+    found: list[set[str]] = [set() for _ in lines.reports]
+    for kind, section in output.sections.items():
+        for row in section.rows:
+            # Devices may be missing in one report (-z), but not in the last of many only.
+            found[row.mark].add(row.key if len(found) > MANY else kind)
+    if len(found) > 1 and set.intersection(*found[:-1]) - found[-1]:
+        for section in output.sections.values():
+            section.rows = [row for row in section.rows if row.mark < len(found) - 1]
+        output.notes.append("The last report is cut off and left out.")
+        del lines.reports[-1]
+    return lines.reports
+
+
+class _Lines:
+    """What was found so far: reports, and the section whose rows follow."""
+
+    def __init__(self, output: Output) -> None:
+        self.output = output
+        self.reports: list[Report] = []
+        #: Kinds of rows that the last report has, and the one that follows.
+        self.kinds: set[str] = set()
+        self.kind = ""
+        self.time: int | None = None
+
+    def head(self, line: str, cells: list[str], at: int) -> bool:
+        """Take the banner of a run, the time of a report, or the names of its figures."""
+        if cells[-1] == "Device" and len(cells) > 1:
+            raise Malformed(at, "devices at the ends of lines, expected iostat without -h")
+        banner = self.output.banner(line, at)
+        stamp = STAMP.fullmatch(line.strip()) if len(line) < 60 else None
+        if banner or stamp:
+            self.kinds, self.kind = set(), ""
+            self.time = second(stamp[1], at) if stamp else None
+            return True
+        if cells[0] not in KINDS:
+            return False
+        names = [name.lstrip("%") for name in cells[1:]]
+        self.output.section(KINDS[cells[0]], names, at)
+        self.kind = KINDS[cells[0]]
+        self.output.width = max(self.output.width, len(line.rstrip()))
+        if not self.kinds or self.kind in self.kinds:
+            self.reports.append(Report(self.output.run, self.time))
+            self.kinds, self.time = set(), None
+        self.kinds.add(self.kind)
+        return True
+
+    def row(self, line: str, cells: list[str], at: int) -> bool:
+        """Take the shares of processors, or the figures of a device."""
+        if not self.kind:
+            return False
+        key, cells = ("all", cells) if self.kind == "cpu" else (cells[0], cells[1:])
+        section = self.output.sections[self.kind]
+        if len(cells) != len(section.names) and not are_figures(cells):
+            return False
+        row = figures(cells, section.names, at)
+        section.rows.append(Row(self.output.run, len(self.reports) - 1, key, at, row))
+        self.kind = "" if self.kind == "cpu" else self.kind
+        return True
+
+
+def _json(text: str, output: Output) -> list[Report]:
+    """Read the rows of a JSON, and return its reports."""
+    found: list[Report] = []
     reports = _sysstat.reports_of(text, output, {"timestamp", "avg-cpu", "disk"})
     for i, report in enumerate(reports):
         stamp = report.get("timestamp")
-        found = re.search(r"[T ]([0-9:]{8}( [AP]M)?)", str(stamp))
-        times.append(None if stamp is None else second(found[1] if found else str(stamp), 0))
+        clock = re.search(r"[T ]([0-9:]{8}( [AP]M)?)", str(stamp))
+        time = None if stamp is None else second(clock[1] if clock else str(stamp), 0)
+        found.append(Report(0, time))
         of_cpu = [report["avg-cpu"]] if "avg-cpu" in report else []
         for kind, rows in (("cpu", of_cpu), ("device", report.get("disk", []))):
             for row in _sysstat.cells_of(rows, kind):
                 names = [name for name in row if name != "disk_device"]
-                figures = output.known.row([row[name] for name in names], names, 0)
+                cells = figures([row[name] for name in names], names, 0)
                 key = row.get("disk_device", "all")
-                output.section(kind, names, 0).rows.append(Row(i, key, 0, figures))
-    return times
+                section = output.section(kind, names, 0)
+                section.rows.append(Row(0, i, key, 0, cells))
+    return found
 
 
-def _leave_out_first_report(output: Output) -> None:
-    """Leave out the rows of the first report."""
+def _leave_out(output: Output, reports: list[Report]) -> None:
+    """Leave out the rows of the first report of each run."""
+    firsts = {next(i for i, report in enumerate(reports) if report.run == run)
+              for run in {report.run for report in reports}}  # fmt: skip
     for section in output.sections.values():
-        section.rows = [row for row in section.rows if row.mark > 0]
-    output.notes.append("The first report is left out: it is since boot, unless -y was given.")
+        section.rows = [row for row in section.rows if row.mark not in firsts]
+    first = "first report is left out: it is since boot"
+    if len(firsts) > 1:
+        first = "first report of each run is left out: these are since boot"
+    output.notes.append(f"The {first}, unless -y was given.")
     if not any(section.rows for section in output.sections.values()):
-        raise Malformed(0, "only the report since boot has rows, expected a report after it")
+        raise Malformed(0, "only reports since boot have rows, expected a report after them")
 
 
-def _times(times: list[int | None], output: Output) -> tuple[list[float], Column]:
+def _times(reports: list[Report], output: Output) -> tuple[list[float], Column]:
     """The second of each report since the first, or its number if the output has no times."""
-    seconds = [time for time in times if time is not None]
-    if len(seconds) == len(times):
-        return _sysstat.elapsed(seconds, [0] * len(seconds)), column("t")
+    timed = [(report.run, report.time, 0) for report in reports if report.time is not None]
+    if len(timed) == len(reports):
+        return _sysstat.elapsed(timed, {}), column("t")
     output.notes.append("Reports have no times (iostat -t), so t counts reports, not seconds.")
-    numbers = [float(i) for i in range(len(times))] if len(times) > 1 else [1.0]
+    numbers = [float(i) for i in range(len(reports))] if len(reports) > 1 else [1.0]
     return numbers, Column("reports", "number of the report, since the output has no times")
 
 
@@ -212,38 +254,24 @@ def _samples(
     """A row for each report: shares of all processors, and figures of each device."""
     import pandas as pd
 
-    parts = []
-    if "cpu" in frames:
-        parts.append(frames["cpu"].drop(columns="cpu"))
-    if "device" in frames:
-        parts.append(_wide(frames["device"], columns, output))
-    samples = pd.concat(parts, axis=1).sort_index()
-    if len(samples.columns):
-        return samples
+    parts = [frames["cpu"].drop(columns="cpu")] if "cpu" in frames else []
+    devices = frames.get("device", pd.DataFrame())
+    if len(devices):
+        names, reports = devices["device"].nunique(), devices.index.nunique()
+        if names * reports > max(LARGEST, 2 * len(devices)):
+            raise Malformed(0, f"{names} devices come and go, expected the same in each report")
+        if "cpu" in set(devices["device"]):
+            raise Malformed(0, "a device has the name cpu, expected the name of a disk")
+        if len(devices) < names * reports:
+            output.notes.append("Some devices are missing in some reports, with no figures there.")
+    for name in (name for name in SAMPLED if name in devices):
+        wide = devices.set_index("device", append=True)[name]
+        wide = wide[~wide.index.duplicated(keep="last")].unstack("device")
+        parts.append(wide[[*dict.fromkeys(devices["device"])]].add_prefix(f"{name}_"))
+        for device in wide:
+            meaning = f"{columns[name].meaning}, of {device}"
+            columns[f"{name}_{device}"] = Column(columns[name].unit, meaning)
+    if parts:
+        return pd.concat(parts, axis=1).sort_index()
     output.notes.append("Neither shares of processors nor %util, r/s and w/s: so no samples.")
     return None
-
-
-def _wide(frame: "pd.DataFrame", columns: dict[str, Column], output: Output) -> "pd.DataFrame":
-    """Use, reads and writes of each device as columns, with a row for each report."""
-    import numpy as np
-    import pandas as pd
-
-    reports, row = np.unique(frame.index, return_inverse=True)
-    place, devices = pd.factorize(frame["device"])
-    cells = len(reports) * len(devices)
-    if cells > max(LARGEST, 2 * len(frame)):
-        raise Malformed(0, f"{len(devices)} devices come and go, expected the same in each report")
-    if "cpu" in devices:
-        raise Malformed(0, "a device has the name cpu, expected the name of a disk")
-    if len(frame) < cells:
-        output.notes.append("Some devices are missing in some reports, with no figures there.")
-    data = {}
-    for name in (name for name in SAMPLED if name in frame):
-        matrix = np.full((len(devices), len(reports)), np.nan)
-        matrix[place, row] = frame[name]
-        for device, values in zip(devices, matrix, strict=True):
-            called = f"{name}_{device}"
-            data[called] = values
-            columns[called] = Column(columns[name].unit, f"{columns[name].meaning}, of {device}")
-    return pd.DataFrame(data, index=reports)

@@ -41,7 +41,7 @@ def test_of_many_copies_the_first_and_the_last_count():
         (TWO.format(2) + TWO.format(1), "counts go back"),
         (TWO.format(2) + "nr_periods 9\n", "missing or cut"),
         ("nr_periods 1\nnr_throttled 1\n" * 2, "no throttled_usec, expected cpu.stat"),
-        (TWO.format(1) + "Killed\n", "'Killed', expected a name and a count"),
+        (TWO.format(1) + "Killed\n", "missing or cut"),
     ],
 )
 def test_what_is_no_two_copies_is_refused(text, what):
@@ -49,6 +49,14 @@ def test_what_is_no_two_copies_is_refused(text, what):
     with pytest.raises(Malformed) as caught:
         cgroup.parse(text)
     assert what in caught.value.wrong
+
+
+def test_lines_between_copies_are_left_out():
+    text = (FOLDER / "cgroup-1.txt").read_text()
+    between = "\nafter:\nnr_periods 73"
+    reading = cgroup.parse("before:\n" + text.replace("\nnr_periods 73", between))
+    assert reading.table.equals(cgroup.parse(text).table)
+    assert reading.left_out[-1].endswith("left out: 2.")
 
 
 def test_a_run_that_was_stopped_by_its_limit_is_told(tmp_path):

@@ -193,9 +193,8 @@ def test_times_since_the_start(name, t, unit):
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("sar-u.txt", "not the means of the samples: user, nice, system, idle"),
         ("sar-u.txt", "offline"),
-        ("sar-12.6-u.txt", "agree with the means"),
+        ("sar-12.6-u.txt", "printed averages are left out"),
         ("mpstat-10-offline-by-hand.txt", "Rows of zeros"),
         ("sar-10-restart-by-hand.txt", "restarts and comments"),
         ("mpstat-A.json", "node-load; sum-interrupts; individual-interrupts"),
@@ -269,16 +268,56 @@ def test_json_of_others_is_refused(text):
         parse(text)
 
 
-def test_a_second_run_is_refused():
+def test_samples_are_of_all_runs():
     text = (FOLDER / "mpstat-12.6.txt").read_text()
-    with pytest.raises(Malformed, match="second run"):
-        sysstat.parse(text + "\n" + text)
-    other = (FOLDER / "iostat-12.6-x.txt").read_text()
-    with pytest.raises(Malformed, match="second run"):
-        iostat.parse(other + other)
-    for reader in (sysstat, iostat):
-        with pytest.raises(Malformed):
-            reader.parse(text + "\n" + other.split("\n", 1)[1])
+    reading = sysstat.parse(text + "\n" + text.replace("07:40:", "07:50:"))
+    assert [*reading.samples["t"]] == [1, 2, 3, 601, 602, 603]
+    assert "2 runs are in this file: rows are of all of them." in reading.left_out
+    assert len(sysstat.parse(text + text).samples) == 6  # the next day
+    since = (FOLDER / "mpstat-12.6-boot.txt").read_text()
+    assert len(sysstat.parse(since + text).samples) == 3
+    with pytest.raises(Malformed, match="averages since boot only"):
+        sysstat.parse(since + since)
+
+
+@pytest.mark.parametrize("name", ["iostat-12.6-x", "iostat-12.6-xt", "iostat-12.6-c"])
+def test_reports_since_boot_are_left_out_of_each_run(name):
+    text = (FOLDER / f"{name}.txt").read_text()
+    once, twice = iostat.parse(text).samples, iostat.parse(text + text).samples
+    assert twice.drop(columns="t").values.tolist() == 2 * once.drop(columns="t").values.tolist()
+    banner, first = text.split("\n\n", 1)
+    alone = banner + "\n\n" + first[: len(first) // 3]
+    with pytest.raises(Malformed, match="since boot"):
+        iostat.parse(alone + "\n" + alone)
+
+
+@pytest.mark.parametrize("name", ["iostat-12.6-x", "iostat-12.6-xt"])
+def test_a_time_of_somebody_else_begins_no_report(name):
+    text = (FOLDER / f"{name}.txt").read_text()
+    expected = iostat.parse(text + text).samples
+    stamp = "2019-08-28 16:02:01\n"
+    assert iostat.parse(stamp + text + stamp + text).samples.equals(expected)
+
+
+def test_other_headers_and_machines_are_refused():
+    text, other = (FOLDER / "iostat-12.6-x.txt").read_text(), "iostat-12.6-xs.txt"
+    with pytest.raises(Malformed, match="another header"):
+        iostat.parse(text + (FOLDER / other).read_text())
+    for reader, whole in ((iostat, text), (sysstat, (FOLDER / "mpstat-12.6.txt").read_text())):
+        with pytest.raises(Malformed, match="another machine"):
+            reader.parse(whole + "\n" + whole.replace("(2 CPU)", "(4 CPU)"))
+
+
+@pytest.mark.parametrize("name", ["iostat-12.6-x", "iostat-12.6-xt", "iostat-12.6-xs"])
+def test_a_cut_report_is_left_out(name):
+    text = (FOLDER / f"{name}.txt").read_text()
+    expected = iostat.parse(text).table
+    header = text.index("avg-cpu")
+    report = text[header : text.index("Device")]
+    for cut in (report, report[:30], report[:60], report + "Device   r/s   w/"):
+        reading = iostat.parse(text + cut)
+        assert reading.table.equals(expected)
+        assert any("cut off" in sentence for sentence in reading.left_out)
 
 
 @pytest.mark.parametrize("path", one_in(7, READ), ids=lambda p: p.name)

@@ -61,6 +61,38 @@ def test_times_are_seconds_or_else_rows():
     assert any("t counts rows" in sentence for sentence in reading.left_out)
 
 
+@pytest.mark.parametrize("rows", [10, 21])
+def test_a_header_for_each_window_begins_no_run(rows):
+    lines = (FOLDER / "vmstat-4.txt").read_text().splitlines(True)
+    busy = "".join([*rows * lines[3:4], *lines[:2]])
+    reading = vmstat.parse("".join([*lines[:3], *(rows - 1) * lines[3:4], *lines[:2], *2 * busy]))
+    assert len(reading.samples) == 3 * rows - 1
+    assert "first row is left out" in reading.left_out[0]
+
+
+@pytest.mark.parametrize("between", ["", "\n", "Mi 28. Aug 16:02:01 CEST 2019\n", "Killed\n"])
+@pytest.mark.parametrize("rows", [2, 5, 21])
+def test_rows_since_boot_are_left_out_of_each_run(rows, between):
+    lines = (FOLDER / "vmstat-4.txt").read_text().splitlines(True)
+    run = "".join([*lines[:3], *(rows - 1) * lines[3:4]])
+    reading = readers.parsed(run + between + run, "file")[1]
+    assert reading.samples.drop(columns="t").drop_duplicates().shape[0] == 1
+    assert len(reading.samples) == 2 * (rows - 1)
+    assert "Samples are of 2 runs" in reading.left_out[0]
+
+
+def test_runs_of_one_row_are_refused():
+    once = "".join((FOLDER / "vmstat-4.txt").read_text().splitlines(True)[:3])
+    with pytest.raises(Malformed, match="each of several runs has one row"):
+        vmstat.parse(once + once)
+
+
+def test_another_machine_is_refused():
+    text = (FOLDER / "vmstat-4.txt").read_text()
+    with pytest.raises(Malformed, match="another header than before"):
+        vmstat.parse(text + "\n" + (FOLDER / "vmstat-4-active.txt").read_text())
+
+
 def test_one_row_may_be_since_boot():
     text = "".join((FOLDER / "vmstat-4.txt").read_text().splitlines(True)[:3])
     reading = vmstat.parse(text)
@@ -132,7 +164,7 @@ def test_it_takes_linear_time():
     lines = (FOLDER / "vmstat-4.txt").read_text().splitlines(True)
     start = time.process_time()
     vmstat.parse("".join(lines[:2]) + 20_000 * lines[2])
-    vmstat.parse(10_000 * "".join(lines[:3]))
+    vmstat.parse(10_000 * "".join(lines[:4]))
     assert time.process_time() - start < 5
 
 
