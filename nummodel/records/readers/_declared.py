@@ -1,0 +1,346 @@
+"""Load generators as declarations: how a run begins, which line has which figure, what is told.
+
+A reader declares a `Tool` and takes its `recognises` and `parse`. A run that was cut is left out
+and told if others are whole.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from nummodel.records.readers._lines import figure, leaves, parts, short
+from nummodel.records.readers._reading import Column, Malformed, Reading, column
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: What is told of a run without a load. An option that gives the load makes it untrue.
+NO_LOAD = "no number of clients is printed: --n gives it, or in a folder --pattern '{N}'"
+#: Characters of a line that patterns see, at most; those of a line with reports.
+LONGEST, LONGEST_REPORT = 1000, 100_000
+#: A pattern that no line matches.
+NEVER = r"(?!)"
+#: What people write above a run: the name of a machine, or a heading.
+LABEL = re.compile(
+    r"(?:\w[\w-]{0,40} )?(?:instance|machine|host|hardware|mode|engine|configuration|config)"
+    r"(?: type| name)? ?: *(\S.{0,80})|#{1,6} +(\S.{0,80})",
+    re.IGNORECASE,
+)
+#: Columns that several load generators have.
+SHARED = {
+    "R_min": Column("s", "shortest response time"),
+    "R_max": Column("s", "longest response time"),
+    "R_sd": Column("s", "standard deviation of the response times"),
+    "events": Column("-", "requests or transactions of the run"),
+    "failed": Column("-", "requests or transactions that failed, among those of the run"),
+    "lost": Column("-", "failures beside the requests of the run, such as those of sockets"),
+    "time": Column("s", "duration of the run"),
+    "rate": Column("1/s", "rate of requests that was set"),
+    "clients": Column("-", "clients at the same time, at most, which are no load here"),
+    "series": Column("-", "what the run is of: an instance, a heading, an address, a command"),
+    "run": Column("-", "number of the run in the file"),
+}
+
+
+class Field(NamedTuple):
+    """Lines that a pattern matches, and the columns of its groups, each with a unit as `figure`
+    takes it: "R:ms R_max:ms". The first group is the percentile if a name has {}.
+    """
+
+    names: str
+    pattern: str
+
+    def figures(self, found: re.Match, line: int) -> dict[str, Any]:
+        """The columns of a line."""
+        groups = [cell or "" for cell in found.groups()]
+        key = short(groups.pop(0).replace("_", ".")) if "{}" in self.names else ""
+        names = (name.format(key).partition(":") for name in self.names.split())
+        cells = zip(names, groups, strict=False)
+        row = {name: figure(cell, unit, line, name) for (name, _, unit), cell in cells}
+        return {name: value for name, value in row.items() if value is not None}
+
+
+class Grid(NamedTuple):
+    """A table of which one row counts: how its header and this row begin, the columns by their
+    headings, and a pattern for headings of percentiles.
+    """
+
+    header: str
+    row: str
+    cells: Mapping[str, str]
+    percentile: str = NEVER
+    unit: str = ""
+
+    def figures(self, header: list[str], row: list[str], line: int) -> dict[str, Any]:
+        """The columns of the row."""
+        found: dict[str, Any] = {}
+        for heading, cell in zip(header, row, strict=False):
+            percent = re.match(self.percentile, heading)
+            late = f"R_p{short(percent[1])}:{self.unit}" if percent and percent.lastindex else ""
+            if names := self.cells.get(heading, late):
+                found |= Field(names, "").figures(re.match("(.*)", cell), line)  # type: ignore[arg-type]
+        return found
+
+
+@dataclass
+class Run:
+    """The lines of a run, its figures, its intervals, and what is said of it."""
+
+    lines: list[tuple[int, str]]
+    row: dict[str, Any] = field(default_factory=dict)
+    samples: list[dict[str, Any]] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    counts: dict[str, int] = field(default_factory=dict)
+    failed: float = 0.0
+    open: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tool:
+    """A load generator. Patterns are matched at the beginning of lines without their indent.
+
+    `begins` are alternatives for the first line of a run, the first that a text has counts; `known`
+    is a pattern in a text of the tool if these are not enough, `unlike` one of another tool's. For
+    JSON, `keys` are strings in the document and `each` the list of runs. `ends` is after the last
+    line that counts, and `part` in each run; lines after the end are those of the next run if they
+    `precede` it. `codes` are a kind of response with its count, which `good` matches if they are
+    successes, and `lost` is a count of failures that are none of these. `needs` are columns without
+    which a run was cut. `rated` is a line that says that a rate was set, `notes` are lines with
+    sentences.
+    """
+
+    fields: tuple[Field, ...]
+    begins: tuple[str, ...] = (NEVER,)
+    known: str = ""
+    unlike: str = NEVER
+    keys: tuple[str, ...] = ()
+    each: str = ""
+    ends: str = NEVER
+    part: str = ""
+    precede: bool = False
+    codes: str = NEVER
+    good: str = "[123]"
+    lost: str = NEVER
+    needs: Mapping[str, str] = field(default_factory=dict)
+    errors: str = NEVER
+    rated: str = NEVER
+    notes: tuple[tuple[str, str], ...] = ()
+    grids: tuple[Grid, ...] = ()
+    own: Mapping[str, Column] = field(default_factory=dict)
+    samples: Callable[[int, str], list[dict[str, Any]] | None] | None = None
+    finish: Callable[[Run], None] | None = None
+    last: bool = False
+    work: str = "requests"
+    clients: str = "clients"
+    agree: float = 0.2
+    why: str = ""
+    failures: str = "{:,.0f} of {:,.0f} requests failed, and are counted in X"
+    no_rate: str = "this test prints no rate"
+
+    @cached_property
+    def _patterns(self) -> list[tuple[re.Pattern, Field]]:
+        return [(re.compile(f.pattern), f) for f in self.fields]
+
+    @cached_property
+    def _any(self) -> re.Pattern:
+        """A line that says anything at all."""
+        said = [self.ends, self.errors, self.rated, f".*?(?:{self.codes})", self.lost]
+        said += [pattern for pattern, _ in self.notes]
+        said += [f.pattern for f in self.fields]
+        said += [p for grid in self.grids for p in (grid.header, grid.row)]
+        return re.compile("|".join(f"(?:{pattern})" for pattern in said))
+
+    def recognises(self, text: str) -> bool:
+        """Whether a text has the head of a run, or the keys of a document."""
+        if text.lstrip()[:1] == "{":
+            return bool(self.keys) and all(key in text for key in self.keys)
+        known = self.known or "|".join(self.begins)
+        first = text[:20000]
+        found = re.search(rf"^[ \t]*(?:{known})", first, re.MULTILINE)
+        return found is not None and not re.search(rf"^[ \t]*(?:{self.unlike})", first, re.M)
+
+    def parse(self, text: str) -> Reading:
+        """A row for each run. Raises Malformed for a text without a whole run."""
+        import pandas as pd
+
+        rows, samples, told = [], [], []
+        cut: Malformed | None = None
+        runs = self._runs(text)
+        for number, (label, lines) in enumerate(runs, 1):
+            try:
+                run = self._run(lines)
+            except Malformed as error:
+                cut = cut or error
+                told.append((1, number, f"left out: line {error.line}: {error.wrong}"))
+                continue
+            rows.append(run.row | {"label": label})
+            samples += [{"run": number, **report} for report in run.samples]
+            told += [(0, number, what) for what in _worthless(run)]
+            told += [(1, number, what) for what in run.errors]
+            told += [(2, number, what) for what in dict.fromkeys(run.notes)]
+        if cut and not rows:
+            raise cut
+        said = _once(sorted(told, key=lambda one: one[:2]), len(runs))
+        table = _with_series(pd.DataFrame(rows))
+        first = [n for n in ("N", "X", "R") if n in table]
+        table = table[first + [n for n in table if n not in first]]
+        own = SHARED | dict(self.own)
+        used = dict.fromkeys([*table, *(n for report in samples[:1] for n in report)])
+        columns = {n: own[n] if n in own else column(n) for n in used}
+        return Reading(table, columns, said, pd.DataFrame(samples) if samples else None)
+
+    def _runs(self, text: str) -> list[tuple[str, list[tuple[int, str]]]]:
+        """The lines of each run, and the label above it."""
+        if text.lstrip()[:1] == "{" and self.keys:
+            return [("", lines) for lines in leaves(text, self.each)]
+        have = [b for b in self.begins if re.search(rf"^[ \t]*(?:{b})", text, re.MULTILINE)]
+        begins = re.compile([*have, self.begins[0]][0])
+        label, runs, left = "", [], []
+        for lines in parts(text, begins):
+            if self.precede:
+                end = (i for i, (_, line) in enumerate(lines) if i and re.match(self.ends, line))
+                last = next(end, len(lines)) + 1
+                left, lines = lines[last:], left + lines[:last]
+            start = next((i for i, (_, line) in enumerate(lines) if begins.match(line)), 0)
+            label = self._label(lines[:start]) or label
+            runs.append((label, lines))
+            label = self._label(lines[start:]) or label
+        if self.part:
+            part = re.compile(self.part)
+            runs = [run for run in runs if any(part.match(line) for _, line in run[1])] or runs
+        return runs
+
+    def _label(self, lines: list[tuple[int, str]]) -> str:
+        """The labels in some lines, or ""."""
+        found = (LABEL.fullmatch(text[:LONGEST]) for _, text in lines)
+        return " ".join(one[1] or one[2] for one in found if one and not self._any.match(one[0]))
+
+    def _run(self, lines: list[tuple[int, str]]) -> Run:
+        """The figures of a run. Raises Malformed if it was cut."""
+        run, headers = Run(lines), {}
+        for line, text in lines:
+            if self.samples and (reports := self.samples(line, text[:LONGEST_REPORT])) is not None:
+                run.samples += reports
+                if not reports:
+                    run.notes.append("reports that have no throughput are left out")
+                continue
+            text = text[:LONGEST]
+            if not self._any.match(text):
+                continue
+            self._say(run, line, text)
+            self._count(run, text)
+            if re.match(self.ends, text):
+                break
+            for pattern, one in self._patterns:
+                if found := pattern.match(text):
+                    figures = one.figures(found, line)
+                    run.row |= figures if self.last else figures | run.row
+            for grid in self.grids:
+                if re.match(grid.header, text):
+                    headers[grid.header] = _cells(text)
+                elif re.match(grid.row, text) and grid.header in headers:
+                    figures = grid.figures(headers[grid.header], _cells(text), line)
+                    run.row |= figures if self.last else figures | run.row
+        run.row = {n: float(count) for n, count in run.counts.items()} | run.row
+        if self.finish:
+            self.finish(run)
+        self._check(run)
+        return run
+
+    def _say(self, run: Run, line: int, text: str) -> None:
+        """What a line says in words."""
+        if re.match(self.errors, text):
+            run.errors.append(f"line {line} says: {text[:200]}")
+        run.open |= re.match(self.rated, text) is not None
+        for pattern, sentence in self.notes:
+            if found := re.match(pattern, text):
+                run.notes.append(sentence.format(*(str(g)[:200] for g in found.groups())))
+
+    def _count(self, run: Run, text: str) -> None:
+        """The responses in a line by their kind, and failures that are no responses."""
+        counts = [("lost", found[1]) for found in [re.match(self.lost, text)] if found]
+        for found in re.finditer(self.codes, text):
+            kind, count = (group for group in found.groups() if group is not None)
+            counts.append(("events", count))
+            counts += [("failed", count)] * (not re.match(self.good, kind))
+        for name, count in counts:
+            run.counts[name] = run.counts.get(name, 0) + int(count[:18])
+
+    def _check(self, run: Run) -> None:
+        """What a whole run has, and what does not agree. Raises Malformed."""
+        row, (first, _), (last, _) = run.row, run.lines[0], run.lines[-1]
+        why = run.errors[-1] if run.errors else "the output was cut, or the run failed"
+        if missing := [n for n in self.needs if n not in row]:
+            where = f" of the run from line {first} on" if first else ""
+            raise Malformed(last, f"no {self.needs[missing[0]]}{where}: {why}")
+        if row.get("N", 1) < 1:
+            raise Malformed(first, f"the run has no {self.clients}, expected one at least")
+        if not row.get("X") and row.get("events", 0) > 0 and row.get("time", 0) > 0:
+            reason = "the rate that is printed is 0" if "X" in row else self.no_rate
+            row["X"] = row["events"] / row["time"]
+            run.notes.append(f"X is events over total time: {reason}")
+        run.failed = run.failed or row.get("failed", 0.0)
+        if run.failed > 0 and self.failures:
+            run.errors.append(self.failures.format(run.failed, row.get("events", 0.0)))
+        if "X" not in row:
+            raise Malformed(last, f"no throughput: {why}")
+        counted = row["events"] / row["time"] if row.get("events") and row.get("time") else row["X"]
+        if not 0.9 < (row["X"] or counted) / counted < 1.1 and not row.get("failed"):
+            run.notes.append(f"X is {row['X']:.5g}, and events over total time is {counted:.5g}")
+        if run.open:
+            run.notes.append(f"{self.work} came at a rate that was given, so N is no load")
+            if "N" in row:
+                row["clients"] = row.pop("N")
+        elif "N" not in row and "clients" not in row:
+            run.notes.append(NO_LOAD)
+        elif row.get("R") and row.get("N") and abs(row["X"] * row["R"] / row["N"] - 1) > self.agree:
+            busy = f"X R = {row['X'] * row['R']:.3g} {self.work} are under way"
+            run.notes.append(f"{busy}, and there are {row['N']:g} {self.clients}{self.why}")
+
+
+def _cells(text: str) -> list[str]:
+    """The cells of a line of a table, between strokes or two blanks."""
+    cells = re.split(r"[│|]| {2}", text)
+    return [cell.strip() for cell in cells if cell.strip()]
+
+
+def with_load(reading: Reading, n: float) -> Reading:
+    """A reading with the load `n` where the output has none."""
+    table = reading.table.copy()
+    table["N"] = table["N"].fillna(n) if "N" in table else float(n)
+    table = table[["N", *(name for name in table if name != "N")]]
+    told = tuple(what for what in reading.left_out if not what.endswith(NO_LOAD))
+    return replace(
+        reading, table=table, columns={**reading.columns, "N": column("N")}, left_out=told
+    )
+
+
+def _once(told: list[tuple[int, int, str]], runs: int) -> tuple[str, ...]:
+    """Sentences with the number of the run, but for those that are true of all runs."""
+    often = Counter(what for _, _, what in told)
+    said = (what if often[what] == runs else f"run {n}: {what}" for _, n, what in told)
+    return tuple(dict.fromkeys(said))
+
+
+def _with_series(table: "pd.DataFrame") -> "pd.DataFrame":
+    """With one column for what differs between the runs: labels above them, and their own words."""
+    words = [n for n in ("label", "series") if n in table]
+    differ = [n for n in words if table[n].nunique(dropna=False) > 1]
+    said = table[differ].fillna("").agg(" ".join, axis=1).str.strip()
+    table = table.drop(columns=words)
+    return table.assign(series=said) if differ else table
+
+
+def _worthless(run: Run) -> list[str]:
+    """Whether more of a run failed than succeeded."""
+    events, failed, lost = run.row.get("events", 0.0), run.failed, run.row.get("lost", 0.0)
+    if not events or max(2 * failed, failed + lost) <= events:
+        return []
+    return [
+        f"{failed + lost:,.0f} failures beside {events - failed:,.0f} successes: more failed than "
+        "succeeded, so these figures are not those of the work"
+    ]
