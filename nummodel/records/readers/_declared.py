@@ -335,6 +335,13 @@ def _with_series(table: "pd.DataFrame") -> "pd.DataFrame":
     return table.assign(series=said) if differ else table
 
 
+def failures(failed: float, events: float, work: str) -> list[str]:
+    """What is said of failures."""
+    more = "more failed than succeeded: " if 2 * failed > events else ""
+    said = f"{more}{failed:,.0f} of {events:,.0f} {work} failed, and are counted in X and R"
+    return [said] if failed > 0 else []
+
+
 def _worthless(run: Run) -> list[str]:
     """Whether more of a run failed than succeeded."""
     events, failed, lost = run.row.get("events", 0.0), run.failed, run.row.get("lost", 0.0)

@@ -20,6 +20,8 @@ AUTOCANNON = Tool(
         Field("series:text", r"Running .{1,40} test @ (\S+)"),
         Field("N pipelining", r"([0-9]+) connections?(?: with ([0-9]+) pipelining factor)?"),
         Field("events time:time", r"([0-9.]+[kM]?) requests in (\S+), "),
+        Field("R:ms R_sd:ms R_max:ms", r"Latency \(ms\) +([0-9.]+) +([0-9.]+) +([0-9.]+)$"),
+        Field("X", r"Req/Sec +([0-9.]+) +[0-9.]+ +[0-9.]+$"),
         Field("lost", r"([0-9.]+[kM]?) errors"),
         Field("failed", r"[0-9]+ 2xx responses, ([0-9]+) non 2xx responses"),
         Field("N", r"connections: (\S+)"),
