@@ -274,6 +274,8 @@ class Tool:
         """What a whole run has, and what does not agree. Raises Malformed."""
         row, (first, _), (last, _) = run.row, run.lines[0], run.lines[-1]
         why = run.errors[-1] if run.errors else "the output was cut, or the run failed"
+        if not row.get("rate", 1):
+            del row["rate"]
         if missing := [n for n in self.needs if n not in row]:
             where = f" of the run from line {first} on" if first else ""
             raise Malformed(last, f"no {self.needs[missing[0]]}{where}: {why}")

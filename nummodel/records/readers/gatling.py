@@ -18,7 +18,7 @@ def finish(run: Run) -> None:
 
 GATLING = Tool(
     begins=(r"-+ Global Information -+",),
-    ends=r"-+ (?:Response Time )?Distribution|=+$",
+    ends=r"-+ Response Time Distribution",
     keys=('"meanNumberOfRequestsPerSecond"', '"meanResponseTime"'),
     fields=(
         Field(

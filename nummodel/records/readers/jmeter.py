@@ -86,7 +86,7 @@ def parse(text: str) -> Reading:
                     for n in ("timeStamp", "elapsed", "allThreads")
                 )
                 good = row[place["success"]].lower() == "true"
-                found.append(((start + took) / 1e3, threads, took / 1e3, not good))
+                found.append((start + took, threads, took, not good))
     except csv.Error as error:
         raise Malformed(rows.line_num, f"{error}, expected a JTL in CSV") from None
     return _loads(found)
@@ -99,10 +99,12 @@ def _loads(samples: list[tuple[float, float, float, bool]]) -> Reading:
     import pandas as pd
 
     frame = pd.DataFrame(samples, columns=["end", "N", "R", "failed"])
+    frame["end"] = (frame["end"] - (frame["end"] - frame["R"]).min()) / 1e3
+    frame["R"] /= 1e3
     frame = frame.sort_values("end", kind="stable")
     stretch = (frame["N"] != frame["N"].shift()).cumsum().rename("stretch")
     ends = frame.groupby(stretch).agg(N=("N", "first"), end=("end", "max"))
-    ends["time"] = ends["end"].diff().fillna(ends["end"] - (frame["end"] - frame["R"]).min())
+    ends["time"] = ends["end"].diff().fillna(ends["end"])
     loads = frame.groupby("N").agg(R=("R", "mean"), events=("R", "size"), failed=("failed", "sum"))
     loads["time"] = ends.groupby("N")["time"].sum()
     for percent in PERCENTS:
