@@ -64,7 +64,7 @@ def parsed(
     text: str, path: str | Path, format: str | None = None, n: float | None = None
 ) -> tuple[str, Reading]:
     """As `read`, of a text that was in the file."""
-    output = _shell.output(text)
+    output = _shell.Output(text, 0) if text.lstrip()[:1] == "{" else _shell.output(text)
     special = [format] if format else recognised(output.text) or recognised(text)
     if len(special) != 1:
         for known, instead in HINTS.items():

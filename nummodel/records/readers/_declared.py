@@ -6,7 +6,7 @@ and told if others are whole.
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 NO_LOAD = "no number of clients is printed: --n gives it, or in a folder --pattern '{N}'"
 #: Characters of a line that patterns see, at most; those of a line with reports.
 LONGEST, LONGEST_REPORT = 1000, 100_000
+#: Characters at the beginning and the end of a text in which a tool is recognised.
+LOOK = 20_000
 #: A pattern that no line matches.
 NEVER = r"(?!)"
 #: What people write above a run: the name of a machine, or a heading.
@@ -29,6 +31,8 @@ LABEL = re.compile(
     r"(?: type| name)? ?: *(\S.{0,80})|#{1,6} +(\S.{0,80})",
     re.IGNORECASE,
 )
+#: A heading of a percentile.
+PERCENTILE = re.compile(r"p?([0-9.]+)(?:%| Latency)")
 #: Columns that several load generators have.
 SHARED = {
     "R_min": Column("s", "shortest response time"),
@@ -65,23 +69,23 @@ class Field(NamedTuple):
 
 class Grid(NamedTuple):
     """A table of which one row counts: how its header and this row begin, the columns by their
-    headings, and a pattern for headings of percentiles.
+    headings, and the unit of percentiles, if the row has any.
     """
 
     header: str
     row: str
     cells: Mapping[str, str]
-    percentile: str = NEVER
     unit: str = ""
 
     def figures(self, header: list[str], row: list[str], line: int) -> dict[str, Any]:
         """The columns of the row."""
         found: dict[str, Any] = {}
         for heading, cell in zip(header, row, strict=False):
-            percent = re.match(self.percentile, heading)
-            late = f"R_p{short(percent[1])}:{self.unit}" if percent and percent.lastindex else ""
-            if names := self.cells.get(heading, late):
-                found |= Field(names, "").figures(re.match("(.*)", cell), line)  # type: ignore[arg-type]
+            percent = PERCENTILE.fullmatch(heading) if self.unit else None
+            late = f"R_p{short(percent[1])}:{self.unit}" if percent else ""
+            name, _, unit = self.cells.get(heading, late).partition(":")
+            if name and (value := figure(cell, unit, line, name)) is not None:
+                found[name] = value
         return found
 
 
@@ -159,9 +163,9 @@ class Tool:
         if text.lstrip()[:1] == "{":
             return bool(self.keys) and all(key in text for key in self.keys)
         known = self.known or "|".join(self.begins)
-        first = text[:20000]
-        found = re.search(rf"^[ \t]*(?:{known})", first, re.MULTILINE)
-        return found is not None and not re.search(rf"^[ \t]*(?:{self.unlike})", first, re.M)
+        ends = text if len(text) < 2 * LOOK else f"{text[:LOOK]}\n{text[-LOOK:]}"
+        found = re.search(rf"^[ \t]*(?:{known})", ends, re.MULTILINE)
+        return found is not None and not re.search(rf"^[ \t]*(?:{self.unlike})", ends, re.M)
 
     def parse(self, text: str) -> Reading:
         """A row for each run. Raises Malformed for a text without a whole run."""
@@ -175,7 +179,8 @@ class Tool:
                 run = self._run(lines)
             except Malformed as error:
                 cut = cut or error
-                told.append((1, number, f"left out: line {error.line}: {error.wrong}"))
+                where = f"line {error.line}: " if error.line else ""
+                told.append((1, number, f"left out: {where}{error.wrong}"))
                 continue
             rows.append(run.row | {"label": label})
             samples += [{"run": number, **report} for report in run.samples]
@@ -184,14 +189,10 @@ class Tool:
             told += [(2, number, what) for what in dict.fromkeys(run.notes)]
         if cut and not rows:
             raise cut
+        table, series = _with_series(pd.DataFrame(rows)), pd.DataFrame(samples)
+        columns = meanings([*table, *series], self.own)
         said = _once(sorted(told, key=lambda one: one[:2]), len(runs))
-        table = _with_series(pd.DataFrame(rows))
-        first = [n for n in ("N", "X", "R") if n in table]
-        table = table[first + [n for n in table if n not in first]]
-        own = SHARED | dict(self.own)
-        used = dict.fromkeys([*table, *(n for report in samples[:1] for n in report)])
-        columns = {n: own[n] if n in own else column(n) for n in used}
-        return Reading(table, columns, said, pd.DataFrame(samples) if samples else None)
+        return Reading(table, columns, said, series if samples else None)
 
     def _runs(self, text: str) -> list[tuple[str, list[tuple[int, str]]]]:
         """The lines of each run, and the label above it."""
@@ -201,11 +202,10 @@ class Tool:
         begins = re.compile([*have, self.begins[0]][0])
         label, runs, left = "", [], []
         for lines in parts(text, begins):
+            start = _first(begins, lines, 0)
             if self.precede:
-                end = (i for i, (_, line) in enumerate(lines) if i and re.match(self.ends, line))
-                last = next(end, len(lines)) + 1
-                left, lines = lines[last:], left + lines[:last]
-            start = next((i for i, (_, line) in enumerate(lines) if begins.match(line)), 0)
+                last = 1 + _first(re.compile(self.ends), lines, len(lines), start + 1)
+                left, lines, start = lines[last:], left + lines[:last], start + len(left)
             label = self._label(lines[:start]) or label
             runs.append((label, lines))
             label = self._label(lines[start:]) or label
@@ -221,7 +221,8 @@ class Tool:
 
     def _run(self, lines: list[tuple[int, str]]) -> Run:
         """The figures of a run. Raises Malformed if it was cut."""
-        run, headers = Run(lines), {}
+        run = Run(lines)
+        headers: dict[str, list[str]] = {}
         for line, text in lines:
             if self.samples and (reports := self.samples(line, text[:LONGEST_REPORT])) is not None:
                 run.samples += reports
@@ -235,21 +236,30 @@ class Tool:
             self._count(run, text)
             if re.match(self.ends, text):
                 break
-            for pattern, one in self._patterns:
-                if found := pattern.match(text):
-                    figures = one.figures(found, line)
-                    run.row |= figures if self.last else figures | run.row
-            for grid in self.grids:
-                if re.match(grid.header, text):
-                    headers[grid.header] = _cells(text)
-                elif re.match(grid.row, text) and grid.header in headers:
-                    figures = grid.figures(headers[grid.header], _cells(text), line)
-                    run.row |= figures if self.last else figures | run.row
+            for figures in self._figures(line, text, headers):
+                run.row |= figures if self.last else figures | run.row
         run.row = {n: float(count) for n, count in run.counts.items()} | run.row
         if self.finish:
             self.finish(run)
+        run.failed = run.failed or run.row.get("failed", 0.0)
+        if not run.row.get("rate", 1):
+            del run.row["rate"]
         self._check(run)
+        self._tell(run)
         return run
+
+    def _figures(
+        self, line: int, text: str, headers: dict[str, list[str]]
+    ) -> Iterator[dict[str, Any]]:
+        """The columns that a line has; a header of a table is kept."""
+        for pattern, one in self._patterns:
+            if found := pattern.match(text):
+                yield one.figures(found, line)
+        for grid in self.grids:
+            if re.match(grid.header, text):
+                headers[grid.header] = _cells(text)
+            elif re.match(grid.row, text):
+                yield grid.figures(headers.get(grid.header, []), _cells(text), line)
 
     def _say(self, run: Run, line: int, text: str) -> None:
         """What a line says in words."""
@@ -271,37 +281,46 @@ class Tool:
             run.counts[name] = run.counts.get(name, 0) + int(count[:18])
 
     def _check(self, run: Run) -> None:
-        """What a whole run has, and what does not agree. Raises Malformed."""
+        """What a whole run has. Raises Malformed."""
         row, (first, _), (last, _) = run.row, run.lines[0], run.lines[-1]
         why = run.errors[-1] if run.errors else "the output was cut, or the run failed"
-        if not row.get("rate", 1):
-            del row["rate"]
         if missing := [n for n in self.needs if n not in row]:
             where = f" of the run from line {first} on" if first else ""
             raise Malformed(last, f"no {self.needs[missing[0]]}{where}: {why}")
-        if row.get("N", 1) < 1:
-            raise Malformed(first, f"the run has no {self.clients}, expected one at least")
-        if not row.get("X") and row.get("events", 0) > 0 and row.get("time", 0) > 0:
+        counted = row.get("events", 0.0) / (row.get("time") or float("inf"))
+        if counted and not row.get("X"):
             reason = "the rate that is printed is 0" if "X" in row else self.no_rate
-            row["X"] = row["events"] / row["time"]
+            row["X"] = counted
             run.notes.append(f"X is events over total time: {reason}")
-        run.failed = run.failed or row.get("failed", 0.0)
-        if run.failed > 0 and self.failures:
-            run.errors.append(self.failures.format(run.failed, row.get("events", 0.0)))
         if "X" not in row:
             raise Malformed(last, f"no throughput: {why}")
-        counted = row["events"] / row["time"] if row.get("events") and row.get("time") else row["X"]
-        if not 0.9 < (row["X"] or counted) / counted < 1.1 and not row.get("failed"):
+        if row.get("N", 1) < 1:
+            raise Malformed(first, f"the run has no {self.clients}, expected one at least")
+        if counted and not run.failed and not 0.9 < row["X"] / counted < 1.1:
             run.notes.append(f"X is {row['X']:.5g}, and events over total time is {counted:.5g}")
+
+    def _tell(self, run: Run) -> None:
+        """Whether N is a load, and what does not agree with it."""
+        row = run.row
+        if run.failed > 0 and self.failures:
+            run.errors.append(self.failures.format(run.failed, row.get("events", 0.0)))
         if run.open:
             run.notes.append(f"{self.work} came at a rate that was given, so N is no load")
             if "N" in row:
                 row["clients"] = row.pop("N")
-        elif "N" not in row and "clients" not in row:
+        elif "N" in row:
+            busy = row["X"] * row.get("R", 0.0)
+            if busy and abs(busy / row["N"] - 1) > self.agree:
+                at_once = f"X R = {busy:.3g} {self.work} are under way"
+                run.notes.append(f"{at_once}, and there are {row['N']:g} {self.clients}{self.why}")
+        elif "clients" not in row:
             run.notes.append(NO_LOAD)
-        elif row.get("R") and row.get("N") and abs(row["X"] * row["R"] / row["N"] - 1) > self.agree:
-            busy = f"X R = {row['X'] * row['R']:.3g} {self.work} are under way"
-            run.notes.append(f"{busy}, and there are {row['N']:g} {self.clients}{self.why}")
+
+
+def _first(pattern: re.Pattern, lines: list[tuple[int, str]], none: int, start: int = 0) -> int:
+    """The place of the first line that a pattern matches."""
+    places = (i for i, (_, line) in enumerate(lines) if i >= start and pattern.match(line))
+    return next(places, none)
 
 
 def _cells(text: str) -> list[str]:
@@ -334,7 +353,15 @@ def _with_series(table: "pd.DataFrame") -> "pd.DataFrame":
     differ = [n for n in words if table[n].nunique(dropna=False) > 1]
     said = table[differ].fillna("").agg(" ".join, axis=1).str.strip()
     table = table.drop(columns=words)
+    first = [n for n in ("N", "X", "R") if n in table]
+    table = table[first + [n for n in table if n not in first]]
     return table.assign(series=said) if differ else table
+
+
+def meanings(names: Iterable[str], own: Mapping[str, Column] | None = None) -> dict[str, Column]:
+    """Columns by their names."""
+    known = SHARED | dict(own or {})
+    return {name: known[name] if name in known else column(name) for name in names}
 
 
 def failures(failed: float, events: float, work: str) -> list[str]:

@@ -24,7 +24,6 @@ AB = Tool(
         Field("X", r"Requests per second: +([0-9.]+)"),
         Field("R:ms", r"Time per request: +([0-9.]+) \[ms\] \(mean\)"),
         Field("R_p{}:ms", r"([0-9]+)% +([0-9]+)$"),
-        Field("R_max:ms", r"100% +([0-9]+) \(longest request\)"),
         Field("series:text", r"Document Path: +(\S+)"),
     ),
     finish=finish,

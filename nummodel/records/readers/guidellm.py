@@ -22,7 +22,6 @@ GUIDELLM = Tool(
         Field("rate", rf"{STRATEGY}rate: (\S+)"),
         Field("X", r"metrics\.requests_per_second\.successful\.mean: (\S+)"),
         Field("R", rf"{LATENCY}mean: (\S+)"),
-        Field("R_sd", rf"{LATENCY}std_dev: (\S+)"),
         Field("R_p{}", rf"{LATENCY}percentiles\.p([5-9][0-9]): (\S+)"),
         Field("busy", r"metrics\.request_concurrency\.successful\.mean: (\S+)"),
         Field("events", r"metrics\.request_totals\.successful: (\S+)"),

@@ -7,9 +7,9 @@ import csv
 import re
 from typing import Any
 
-from nummodel.records.readers._declared import NO_LOAD, SHARED, Field, Run, Tool, failures
+from nummodel.records.readers._declared import NO_LOAD, Field, Run, Tool, failures, meanings
 from nummodel.records.readers._lines import figure
-from nummodel.records.readers._reading import Malformed, Reading, column, number
+from nummodel.records.readers._reading import Malformed, Reading, number
 
 #: Percentiles of the response time that are taken.
 PERCENTS = (50, 90, 95, 99)
@@ -89,6 +89,8 @@ def parse(text: str) -> Reading:
                 found.append((start + took, threads, took, not good))
     except csv.Error as error:
         raise Malformed(rows.line_num, f"{error}, expected a JTL in CSV") from None
+    if not found:
+        raise Malformed(0, "no samples, expected a JTL with some")
     return _loads(found)
 
 
@@ -122,5 +124,4 @@ def _loads(samples: list[tuple[float, float, float, bool]]) -> Reading:
     if (table["N"] == 0).any():
         table = table.drop(columns="N")
         told.append(NO_LOAD)
-    columns = {n: SHARED[n] if n in SHARED else column(n) for n in table}
-    return Reading(table.astype(float), columns, tuple(told))
+    return Reading(table.astype(float), meanings(table), tuple(told))

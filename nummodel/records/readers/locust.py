@@ -4,9 +4,9 @@
 
 import csv
 
-from nummodel.records.readers._declared import NO_LOAD, SHARED, failures
+from nummodel.records.readers._declared import NO_LOAD, failures, meanings
 from nummodel.records.readers._lines import figure
-from nummodel.records.readers._reading import Malformed, Reading, column
+from nummodel.records.readers._reading import Malformed, Reading
 
 #: Seconds over which locust averages its rates.
 WINDOW = 10
@@ -59,8 +59,7 @@ def _stats(line: int, row: dict[str, str], others: int) -> Reading:
     }
     told = [*failures(found["failed"], found["events"], "requests"), NO_LOAD]
     told += [f"left out: {others} rows of single requests"] * (others > 0)
-    columns = {n: SHARED[n] if n in SHARED else column(n) for n in found}
-    return Reading(pd.DataFrame([found]), columns, tuple(told))
+    return Reading(pd.DataFrame([found]), meanings(found), tuple(told))
 
 
 def _history(whole: list[tuple[int, dict[str, str]]]) -> Reading:
@@ -100,5 +99,5 @@ def _history(whole: list[tuple[int, dict[str, str]]]) -> Reading:
     if short:
         told.append(f"left out: too few rows at {', '.join(dict.fromkeys(short))} users (a ramp)")
     told.append(f"the first {WINDOW} s at a number of users are left out if there are rows enough")
-    columns = {n: SHARED[n] if n in SHARED else column(n) for n in [*table, *points[["t"]]]}
+    columns = meanings([*table, "t"])
     return Reading(table, columns, tuple(told), points[["t", "N", "X"]])

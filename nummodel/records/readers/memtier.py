@@ -25,7 +25,6 @@ MEMTIER = Tool(
             r"Type +Ops/sec ",
             r"Totals ",
             {"Ops/sec": "X", "Avg. Latency": "R:ms", "Latency": "R:ms"},
-            r"p([0-9.]+) Latency$",
             "ms",
         ),
     ),

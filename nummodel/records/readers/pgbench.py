@@ -4,7 +4,6 @@ Admitted with recordings of one version, 15; the others are read as they are doc
 """
 
 import re
-from itertools import pairwise
 
 from nummodel.records.readers._declared import Field, Run, Tool
 from nummodel.records.readers._lines import scaled
@@ -15,7 +14,7 @@ PROGRESS = re.compile(
     r"(?:, ([0-9]+) failed)?"
 )
 #: Fields of a line of an aggregate log, up to the last that all versions have.
-LOG = ("t", "events", "sum", "squares", "least", "most")
+LOG = ["t", "events", "sum", "squares", "least", "most"]
 
 
 def samples(line: int, text: str) -> list[dict[str, float]] | None:
@@ -106,24 +105,17 @@ def _log(text: str) -> Reading:
         if len(cells) < len(LOG) or not all(cell.isdigit() and cell.isascii() for cell in cells):
             raise Malformed(line, "expected whole numbers: a time, transactions, sums of latencies")
         rows.append([float(cell[:30]) for cell in cells[: len(LOG)]])
-    steps = {b[0] - a[0] for a, b in pairwise(rows)}
-    if len(steps) != 1 or min(steps) <= 0:
+    log = pd.DataFrame(rows, columns=LOG)
+    steps = log["t"].diff().iloc[1:].unique()
+    if len(steps) != 1 or steps[0] <= 0:
         raise Malformed(1, "expected intervals of the same length, two at least")
-    every = steps.pop()
-    inside = rows[1:-1]
-    if not any(row[1] for row in inside):
+    inside, every = log.iloc[1:-1].reset_index(drop=True), steps[0]
+    events, times = inside["events"], inside["sum"] / 1e6
+    if not events.sum():
         raise Malformed(1, "no transactions in any whole interval, expected three intervals")
-    samples = [
-        {
-            "t": row[0] - rows[0][0] + every,
-            "X": row[1] / every,
-            "R": row[2] / row[1] / 1e6 if row[1] else None,
-        }
-        for row in inside
-    ]
-    series = pd.DataFrame(samples).astype(float)
-    events, times = (sum(row[i] for row in inside) for i in (1, 2))
-    whole = {"X": events / every / len(inside), "R": times / events / 1e6}
+    t = inside["t"] - log["t"][0] + every
+    series = pd.DataFrame({"t": t, "X": events / every, "R": times / events.where(events > 0)})
+    whole = {"X": events.sum() / every / len(inside), "R": times.sum() / events.sum()}
     told = (
         "a log is that of one thread of pgbench, and does not say how many clients there were",
         "the first and the last interval are left out",

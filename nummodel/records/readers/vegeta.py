@@ -23,8 +23,6 @@ VEGETA = Tool(
         Field("X", r"throughput: (\S+)"),
         Field("time:ns", r"duration: (\S+)"),
         Field("R:ns", r"latencies\.mean: (\S+)"),
-        Field("R_min:ns", r"latencies\.min: (\S+)"),
-        Field("R_max:ns", r"latencies\.max: (\S+)"),
         Field("R_p{}:ns", r"latencies\.([0-9]+)th: (\S+)"),
     ),
     codes=r"(?<= )([0-9]+):([0-9]+)(?= |$)|^status_codes\.([0-9]+): ([0-9]+)",

@@ -10,6 +10,8 @@ OPERATION = re.compile(
     r"\[([A-Z][A-Z_-]{1,40})\], (Operations|AverageLatency\(us\)|Return=\w+|"
     r"[0-9.]+(?:th)?PercentileLatency\(us\)), ([0-9.eE+-]+)$"
 )
+MEAN = "AverageLatency(us)"
+LATE = re.compile(r"([0-9.]+)(?:th)?Percentile")
 
 
 def finish(run: Run) -> None:
@@ -17,23 +19,22 @@ def finish(run: Run) -> None:
     kinds: dict[str, dict[str, float]] = defaultdict(dict)
     for line, text in run.lines:
         found = OPERATION.match(text[:200])
-        if found and found[1] != "CLEANUP":
-            value = figure(found[3], "", line, found[2])
-            kinds[found[1]][found[2]] = value if isinstance(value, float) else 0.0
-    mean = "AverageLatency(us)"
-    work = {k: v for k, v in kinds.items() if v.get("Operations") and not k.endswith("-FAILED")}
-    count = sum(v["Operations"] for v in work.values())
-    failed = sum(v.get("Operations", 0.0) for k, v in kinds.items() if k.endswith("-FAILED"))
-    bad = (v[n] for v in work.values() for n in v if n.startswith("Return=") and n[7:] != "OK")
-    if count:
-        run.row |= {"events": count, "failed": max(failed, sum(bad))}
-    if count and all(mean in v for v in work.values()):
-        total = sum(v["Operations"] * v[mean] for v in work.values())
-        run.row["R"] = round(total / count * 1e-6, 12)
-    if len(work) == 1:
-        for name, value in next(iter(work.values())).items():
-            if late := re.match(r"([0-9.]+)(?:th)?Percentile", name):
-                run.row[f"R_p{late[1]}"] = round(value * 1e-6, 12)
+        if (
+            found
+            and found[1] != "CLEANUP"
+            and isinstance(v := figure(found[3], "", line, ""), float)
+        ):
+            kinds[found[1]][found[2]] = v
+    lost = sum(v.get("Operations", 0.0) for k, v in kinds.items() if k.endswith("-FAILED"))
+    work = [v for k, v in kinds.items() if v.get("Operations") and not k.endswith("-FAILED")]
+    count = sum(v["Operations"] for v in work)
+    if not count:
+        return
+    bad = sum(v[n] for v in work for n in v if n.startswith("Return=") and n != "Return=OK")
+    total = sum(v["Operations"] * v.get(MEAN, float("nan")) for v in work)
+    run.row |= {"events": count, "failed": max(lost, bad), "R": total / count * 1e-6}
+    late = {LATE.match(n): R for n, R in work[0].items()} if len(work) == 1 else {}
+    run.row |= {f"R_p{found[1]}": R * 1e-6 for found, R in late.items() if found}
 
 
 YCSB = Tool(
