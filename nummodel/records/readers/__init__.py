@@ -7,6 +7,7 @@ whether it is an output of its tool; and `parse(text)`, which gives a `Reading` 
 
 import re
 from dataclasses import replace
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
@@ -29,9 +30,10 @@ HINTS = {
 }
 
 
-def names() -> list[str]:
+@cache
+def names() -> tuple[str, ...]:
     """All readers by name."""
-    return [m.name for m in iter_modules(__path__) if not m.name.startswith("_")]
+    return tuple(m.name for m in iter_modules(__path__) if not m.name.startswith("_"))
 
 
 def reader(name: str) -> ModuleType:

@@ -349,7 +349,7 @@ def _once(told: list[tuple[int, int, str]], runs: int) -> tuple[str, ...]:
 
 def _with_series(table: "pd.DataFrame") -> "pd.DataFrame":
     """With one column for what differs between the runs: labels above them, and their own words."""
-    words = [n for n in ("label", "series") if n in table]
+    words = [n for n in ("label", "series", "mode") if n in table]
     differ = [n for n in words if table[n].nunique(dropna=False) > 1]
     said = table[differ].fillna("").agg(" ".join, axis=1).str.strip()
     table = table.drop(columns=words)

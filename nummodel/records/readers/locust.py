@@ -53,7 +53,7 @@ def _stats(line: int, row: dict[str, str], others: int) -> Reading:
     found = {
         "X": _value(row, ("Requests/s",), line),
         "R": _value(row, MEAN, line, "ms"),
-        **{f"R_p{n[:-1]}": _value(row, (n,), line, "ms") for n in PERCENTS if row.get(n)},
+        **{f"R_p{n[:-1]}": R for n in PERCENTS if (R := _value(row, (n,), line, "ms"))},
         "events": _value(row, COUNT, line),
         "failed": _value(row, FAILED, line),
     }

@@ -5,7 +5,9 @@ the figures that it prints, to the printed digits.
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from nummodel.cli import cli
 from nummodel.records import readers
 
 CASES = Path(__file__).parent / "cases"
@@ -143,3 +145,12 @@ def test_the_load_is_given_where_the_output_has_none():
     assert reading.table["N"].tolist() == [50]
     assert reading.columns["N"].unit == "-"
     assert "--n" not in " ".join(reading.left_out)
+
+
+def test_the_option_gives_the_load_at_the_command_line():
+    run = CliRunner().invoke(cli, ["read", "--n", "50", str(CASES / "24-hey/hey.txt")])
+    assert run.exit_code == 0
+    assert run.stdout.startswith("N,X,R,")
+    assert run.stdout.split("\n")[1].startswith("50.0,643.0496,0.031,")
+    run = CliRunner().invoke(cli, ["read", "--n", "50", str(CASES)])
+    assert "expected none for a folder" in str(run.exception)

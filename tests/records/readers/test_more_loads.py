@@ -12,6 +12,7 @@ were left out there, they are by hand: guidellm, ghz-docs, hey-oha.json, ycsb-ac
 """
 
 import random
+import re
 import time
 from pathlib import Path
 
@@ -130,3 +131,22 @@ def test_what_fails_for_the_most_part_is_told_first():
     for name in ("ab-2.3-errors.txt", "hey-0.1.5-errors.txt"):
         told = readers.read(RECORDINGS / name)[1].left_out
         assert "more failed than succeeded" in told[0]
+
+
+def test_the_concurrency_above_the_table_is_that_of_the_run_below():
+    text = (RECORDINGS / "serving-vllm-mi300.txt").read_text()
+    table = readers.parsed(f"{text}\n{text.replace('concurrency: 128', 'concurrency: 256')}", "f")
+    assert table[1].table["N"].tolist() == [128, 256]
+
+
+def test_runs_of_different_scripts_are_told_apart():
+    text = (RECORDINGS / "pgbench-15-P.txt").read_text()
+    other = re.sub("transaction type: .*", "transaction type: <builtin: select only>", text)
+    table = readers.parsed(f"{text}\n{other}", "file")[1].table
+    assert table["series"].tolist()[1] == "<builtin: select only>"
+
+
+def test_a_tool_is_recognised_below_a_long_log():
+    text = (RECORDINGS / "memtier-go-memcached.txt").read_text()
+    log = "[RUN #1 3%,   0 secs]  8 threads:       53172 ops,   57453 (avg:   57453) ops/sec\n"
+    assert readers.parsed(log * 1000 + text, "file")[0] == "memtier"
