@@ -1,5 +1,6 @@
-"""locust 1 to 2: `stats.csv`, which does not say how many users there were, and
-`stats_history.csv`, which has a row for each number of users that did not change for a while.
+"""locust 1 to 2: `stats.csv`, which has no number of users, and `stats_history.csv` by that number.
+
+A row for each number of users that did not change for a while.
 """
 
 import csv
