@@ -6,7 +6,7 @@ and told if others are whole.
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -31,8 +31,6 @@ LABEL = re.compile(
     r"(?: type| name)? ?: *(\S.{0,80})|#{1,6} +(\S.{0,80})",
     re.IGNORECASE,
 )
-#: A heading of a percentile.
-PERCENTILE = re.compile(r"p?([0-9.]+)(?:%| Latency)")
 #: Columns that several load generators have.
 SHARED = {
     "R_min": Column("s", "shortest response time"),
@@ -65,28 +63,6 @@ class Field(NamedTuple):
         cells = zip(names, groups, strict=False)
         row = {name: figure(cell, unit, line, name) for (name, _, unit), cell in cells}
         return {name: value for name, value in row.items() if value is not None}
-
-
-class Grid(NamedTuple):
-    """A table of which one row counts: how its header and this row begin, the columns by their
-    headings, and the unit of percentiles, if the row has any.
-    """
-
-    header: str
-    row: str
-    cells: Mapping[str, str]
-    unit: str = ""
-
-    def figures(self, header: list[str], row: list[str], line: int) -> dict[str, Any]:
-        """The columns of the row."""
-        found: dict[str, Any] = {}
-        for heading, cell in zip(header, row, strict=False):
-            percent = PERCENTILE.fullmatch(heading) if self.unit else None
-            late = f"R_p{short(percent[1])}:{self.unit}" if percent else ""
-            name, _, unit = self.cells.get(heading, late).partition(":")
-            if name and (value := figure(cell, unit, line, name)) is not None:
-                found[name] = value
-        return found
 
 
 @dataclass
@@ -133,7 +109,6 @@ class Tool:
     errors: str = NEVER
     rated: str = NEVER
     notes: tuple[tuple[str, str], ...] = ()
-    grids: tuple[Grid, ...] = ()
     own: Mapping[str, Column] = field(default_factory=dict)
     samples: Callable[[int, str], list[dict[str, Any]] | None] | None = None
     finish: Callable[[Run], None] | None = None
@@ -155,7 +130,6 @@ class Tool:
         said = [self.ends, self.errors, self.rated, f".*?(?:{self.codes})", self.lost]
         said += [pattern for pattern, _ in self.notes]
         said += [f.pattern for f in self.fields]
-        said += [p for grid in self.grids for p in (grid.header, grid.row)]
         return re.compile("|".join(f"(?:{pattern})" for pattern in said))
 
     def recognises(self, text: str) -> bool:
@@ -222,7 +196,6 @@ class Tool:
     def _run(self, lines: list[tuple[int, str]]) -> Run:
         """The figures of a run. Raises Malformed if it was cut."""
         run = Run(lines)
-        headers: dict[str, list[str]] = {}
         for line, text in lines:
             if self.samples and (reports := self.samples(line, text[:LONGEST_REPORT])) is not None:
                 run.samples += reports
@@ -236,8 +209,10 @@ class Tool:
             self._count(run, text)
             if re.match(self.ends, text):
                 break
-            for figures in self._figures(line, text, headers):
-                run.row |= figures if self.last else figures | run.row
+            for pattern, one in self._patterns:
+                if found := pattern.match(text):
+                    figures = one.figures(found, line)
+                    run.row |= figures if self.last else figures | run.row
         run.row = {n: float(count) for n, count in run.counts.items()} | run.row
         if self.finish:
             self.finish(run)
@@ -247,19 +222,6 @@ class Tool:
         self._check(run)
         self._tell(run)
         return run
-
-    def _figures(
-        self, line: int, text: str, headers: dict[str, list[str]]
-    ) -> Iterator[dict[str, Any]]:
-        """The columns that a line has; a header of a table is kept."""
-        for pattern, one in self._patterns:
-            if found := pattern.match(text):
-                yield one.figures(found, line)
-        for grid in self.grids:
-            if re.match(grid.header, text):
-                headers[grid.header] = _cells(text)
-            elif re.match(grid.row, text):
-                yield grid.figures(headers.get(grid.header, []), _cells(text), line)
 
     def _say(self, run: Run, line: int, text: str) -> None:
         """What a line says in words."""
@@ -321,12 +283,6 @@ def _first(pattern: re.Pattern, lines: list[tuple[int, str]], none: int, start: 
     """The place of the first line that a pattern matches."""
     places = (i for i, (_, line) in enumerate(lines) if i >= start and pattern.match(line))
     return next(places, none)
-
-
-def _cells(text: str) -> list[str]:
-    """The cells of a line of a table, between strokes or two blanks."""
-    cells = re.split(r"[│|]| {2}", text)
-    return [cell.strip() for cell in cells if cell.strip()]
 
 
 def with_load(reading: Reading, n: float) -> Reading:

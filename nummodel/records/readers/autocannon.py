@@ -1,6 +1,6 @@
 """autocannon 2 to 8: the tables of each run, and its result in JSON."""
 
-from nummodel.records.readers._declared import Field, Grid, Run, Tool
+from nummodel.records.readers._declared import Field, Run, Tool
 
 
 def finish(run: Run) -> None:
@@ -10,7 +10,9 @@ def finish(run: Run) -> None:
         del run.row["N"]
 
 
-STAT = r"[│|] Stat +[│|]"
+#: A cell of a table with strokes, and all cells of a row.
+CELL = r"([^│|]*)[│|]"
+LATENCIES = "R_p2.5:time R_p50:time R_p97.5:time R_p99:time R:time R_sd:time R_max:time"
 AUTOCANNON = Tool(
     begins=(r"Running .{1,40} test @ ",),
     known=r"Running .{1,40} test @ [^\n]*\n\s{0,80}[0-9]+ connections?(?: with [^\n]*)?\n|"
@@ -20,6 +22,8 @@ AUTOCANNON = Tool(
         Field("series:text", r"Running .{1,40} test @ (\S+)"),
         Field("N pipelining", r"([0-9]+) connections?(?: with ([0-9]+) pipelining factor)?"),
         Field("events time:time", r"([0-9.]+[kM]?) requests in (\S+), "),
+        Field(LATENCIES, r"[│|] Latency *[│|]" + CELL * 7),
+        Field("X", rf"[│|] Req/Sec *[│|](?:[^│|]*[│|]){{4}}{CELL}"),
         Field("R:ms", r"Latency \(ms\) +([0-9.]+) +[0-9.]+ +[0-9.]+$"),
         Field("X", r"Req/Sec +([0-9.]+) +[0-9.]+ +[0-9.]+$"),
         Field("lost", r"([0-9.]+[kM]?) errors"),
@@ -33,10 +37,6 @@ AUTOCANNON = Tool(
         Field("R_p{}:ms", r"latency\.p([0-9]+(?:_[0-9]+)?): (\S+)"),
         Field("lost", r"errors: (\S+)"),
         Field("failed", r"non2xx: (\S+)"),
-    ),
-    grids=(
-        Grid(STAT, r"[│|] Latency ", {"Avg": "R:time"}, "time"),
-        Grid(STAT, r"[│|] Req/Sec ", {"Avg": "X"}),
     ),
     finish=finish,
     needs={"N": "number of connections", "X": "mean of Req/Sec"},

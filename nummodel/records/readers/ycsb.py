@@ -14,17 +14,20 @@ MEAN = "AverageLatency(us)"
 LATE = re.compile(r"([0-9.]+)(?:th)?Percentile")
 
 
-def finish(run: Run) -> None:
-    """The mean response time, and failures, from the lines of each kind of operation."""
+def _kinds(run: Run) -> dict[str, dict[str, float]]:
+    """The figures of each kind of operation."""
     kinds: dict[str, dict[str, float]] = defaultdict(dict)
     for line, text in run.lines:
         found = OPERATION.match(text[:200])
-        if (
-            found
-            and found[1] != "CLEANUP"
-            and isinstance(v := figure(found[3], "", line, ""), float)
-        ):
-            kinds[found[1]][found[2]] = v
+        value = figure(found[3], "", line, found[2]) if found else None
+        if found and found[1] != "CLEANUP" and isinstance(value, float):
+            kinds[found[1]][found[2]] = value
+    return kinds
+
+
+def finish(run: Run) -> None:
+    """The mean response time and failures of all operations together."""
+    kinds = _kinds(run)
     lost = sum(v.get("Operations", 0.0) for k, v in kinds.items() if k.endswith("-FAILED"))
     work = [v for k, v in kinds.items() if v.get("Operations") and not k.endswith("-FAILED")]
     count = sum(v["Operations"] for v in work)
