@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 #: What is told of a run without a load. An option that gives the load makes it untrue.
 NO_LOAD = "no number of clients is printed: --n gives it, or in a folder --pattern '{N}'"
+OPEN = "came at a rate that was given, so N is no load"
 #: Characters of a line that patterns see, at most; those of a line with reports.
 LONGEST, LONGEST_REPORT = 1000, 100_000
 #: Characters at the beginning and the end of a text in which a tool is recognised.
@@ -267,7 +268,7 @@ class Tool:
         if run.failed > 0 and self.failures:
             run.errors.append(self.failures.format(run.failed, row.get("events", 0.0)))
         if run.open:
-            run.notes.append(f"{self.work} came at a rate that was given, so N is no load")
+            run.notes.append(f"{self.work} {OPEN}")
             if "N" in row:
                 row["clients"] = row.pop("N")
         elif "N" in row:
@@ -286,7 +287,9 @@ def _first(pattern: re.Pattern, lines: list[tuple[int, str]], none: int, start: 
 
 
 def with_load(reading: Reading, n: float) -> Reading:
-    """A reading with the load `n` where the output has none."""
+    """A reading with the load `n` where the output has none, unless a rate was given."""
+    if any(what.endswith(OPEN) for what in reading.left_out):
+        return reading
     table = reading.table.copy()
     table["N"] = table["N"].fillna(n) if "N" in table else float(n)
     table = table[["N", *(name for name in table if name != "N")]]

@@ -12,48 +12,40 @@ MEAN = re.compile(r"(?:c?lat) \((nsec|usec|msec)\) ?: .{0,200}?avg= ?([0-9.]+)")
 LATE = re.compile(r"([0-9.]{4,9})th=\[ *([0-9]+)\]")
 PERCENTILES = re.compile(r"clat percentiles \((nsec|usec|msec)\)")
 JSON = re.compile(
-    r"jobs\.([0-9]+)\.(read|write)\.(iops|c?lat_ns\.mean|clat_ns\.percentile\.([0-9.]+)|"
-    r"c?lat\.mean|clat\.percentile\.([0-9.]+)): (\S+)"
+    r"(jobs\.[0-9]+\.(?:read|write))\.(?:(iops)|c?lat(_ns)?\.(?:mean|percentile\.([0-9.]+))): (\S+)"
 )
 
 
-def _of_text(run: Run) -> list[dict[str, float]]:
-    """The figures of each direction of each group; `lat` comes after `clat`, and has all of it."""
-    found: list[dict[str, float]] = []
-    unit = ""
+def _directions(run: Run) -> list[dict[str, float]]:
+    """The figures of each direction of each group; `lat` comes after `clat`, and has all of it.
+    Documents of fio 2 have microseconds.
+    """
+    found: dict[str, dict[str, float]] = {}
+    key = percent_unit = ""
     for line, text in run.lines:
         text = text[:1000]
-        if head := HEAD.match(text):
-            found.append({"X": figure(head[2], "", line, "IOPS")})  # type: ignore[dict-item]
-        elif (mean := MEAN.match(text)) and found:
-            found[-1]["R"] = figure(mean[2], mean[1], line, "latency")  # type: ignore[assignment]
-        elif percentiles := PERCENTILES.match(text):
-            unit = percentiles[1]
-        elif text.startswith("|") and found and unit:
-            for percent, cell in LATE.findall(text):
-                found[-1][f"R_p{short(percent)}"] = figure(cell, unit, line, "percentile")  # type: ignore[assignment]
-    return found
-
-
-def _of_json(run: Run) -> list[dict[str, float]]:
-    """As `_of_text`, of a document; fio 2 has microseconds."""
-    found: dict[tuple[str, str], dict[str, float]] = {}
-    for line, text in run.lines:
-        if not (one := JSON.match(text)):
-            continue
-        percent = one[4] or one[5]
-        name = f"R_p{short(percent)}" if percent else "X" if one[3] == "iops" else "R"
-        unit = "" if name == "X" else "ns" if "_ns" in one[3] else "us"
-        value = figure(one[6], unit, line, name)
-        row = found.setdefault((one[1], one[2]), {})
-        if isinstance(value, float) and (name != "R" or not one[3].startswith("c")):
-            row[name] = value
-    return [*found.values()]
+        cells: list[tuple[str, str, str]] = []
+        if one := HEAD.match(text):
+            key, cells = f"{line}", [("X", one[2], "")]
+        elif one := MEAN.match(text):
+            cells = [("R", one[2], one[1])]
+        elif one := PERCENTILES.match(text):
+            percent_unit = one[1]
+        elif text.startswith("|") and percent_unit:
+            cells = [(f"R_p{short(p)}", cell, percent_unit) for p, cell in LATE.findall(text)]
+        elif one := JSON.match(text):
+            name = "X" if one[2] else f"R_p{short(one[4])}" if one[4] else "R"
+            key, cells = one[1], [(name, one[5], "" if one[2] else "ns" if one[3] else "us")]
+        for name, cell, unit in cells if key else ():
+            value = figure(cell, unit, line, name)
+            if isinstance(value, float):
+                found.setdefault(key, {})[name] = value
+    return [one for one in found.values() if one.get("X")]
 
 
 def finish(run: Run) -> None:
     """The sum over directions and groups, and the mean of their response times."""
-    found = [one for one in _of_text(run) or _of_json(run) if one.get("X")]
+    found = _directions(run)
     row = run.row
     row["N"] = row.pop("jobs", 1.0) * row.get("iodepth", 1.0)
     if not found:

@@ -136,6 +136,7 @@ def test_a_rate_that_was_set_is_no_load(path):
     _, table, told = read(path)
     assert "N" not in table
     assert "requests came at a rate that was given, so N is no load" in told
+    assert "N" not in readers.read(CASES / path, n=8)[1].table
 
 
 def test_the_load_is_given_where_the_output_has_none():
