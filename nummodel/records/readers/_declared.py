@@ -24,6 +24,8 @@ OPEN = "came at a rate that was given, so N is no load"
 LONGEST, LONGEST_REPORT = 1000, 100_000
 #: Characters at the beginning and the end of a text in which a tool is recognised.
 LOOK = 20_000
+#: The beginning of a line and its indent, to the last blank.
+START = r"^[ \t]*(?![ \t])"
 #: A pattern that no line matches.
 NEVER = r"(?!)"
 #: What people write above a run: the name of a machine, or a heading.
@@ -139,8 +141,8 @@ class Tool:
             return bool(self.keys) and all(key in text for key in self.keys)
         known = self.known or "|".join(self.begins)
         ends = text if len(text) < 2 * LOOK else f"{text[:LOOK]}\n{text[-LOOK:]}"
-        found = re.search(rf"^[ \t]*(?:{known})", ends, re.MULTILINE)
-        return found is not None and not re.search(rf"^[ \t]*(?:{self.unlike})", ends, re.M)
+        found = re.search(rf"{START}(?:{known})", ends, re.MULTILINE)
+        return found is not None and not re.search(rf"{START}(?:{self.unlike})", ends, re.M)
 
     def parse(self, text: str) -> Reading:
         """A row for each run. Raises Malformed for a text without a whole run."""
@@ -173,7 +175,7 @@ class Tool:
         """The lines of each run, and the label above it."""
         if text.lstrip()[:1] == "{" and self.keys:
             return [("", lines) for lines in leaves(text, self.each)]
-        have = [b for b in self.begins if re.search(rf"^[ \t]*(?:{b})", text, re.MULTILINE)]
+        have = [b for b in self.begins if re.search(rf"{START}(?:{b})", text, re.MULTILINE)]
         begins = re.compile([*have, self.begins[0]][0])
         label, runs, left = "", [], []
         for lines in parts(text, begins):
