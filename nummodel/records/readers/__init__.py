@@ -15,7 +15,7 @@ from types import ModuleType
 
 from nummodel.errors import InputError
 from nummodel.records.readers import _shell
-from nummodel.records.readers._declared import with_load
+from nummodel.records.readers._loads import with_load
 from nummodel.records.readers._reading import Column, Malformed, Reading, is_workbook, text_of
 
 __all__ = ["Column", "Reading", "names", "read", "reader", "recognised"]

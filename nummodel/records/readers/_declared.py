@@ -6,20 +6,18 @@ and told if others are whole.
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nummodel.records.readers._lines import figure, leaves, parts, short
-from nummodel.records.readers._reading import Column, Malformed, Reading, column
+from nummodel.records.readers._loads import NO_LOAD, OPEN, meanings
+from nummodel.records.readers._reading import Column, Malformed, Reading
 
 if TYPE_CHECKING:
     import pandas as pd
 
-#: What is told of a run without a load. An option that gives the load makes it untrue.
-NO_LOAD = "no number of clients is printed: --n gives it, or in a folder --pattern '{N}'"
-OPEN = "came at a rate that was given, so N is no load"
 #: Characters of a line that patterns see, at most; those of a line with reports.
 LONGEST, LONGEST_REPORT = 1000, 100_000
 #: Characters at the beginning and the end of a text in which a tool is recognised.
@@ -34,20 +32,6 @@ LABEL = re.compile(
     r"(?: type| name)? ?: *(\S.{0,80})|#{1,6} +(\S.{0,80})",
     re.IGNORECASE,
 )
-#: Columns that several load generators have.
-SHARED = {
-    "R_min": Column("s", "shortest response time"),
-    "R_max": Column("s", "longest response time"),
-    "R_sd": Column("s", "standard deviation of the response times"),
-    "events": Column("-", "requests or transactions of the run"),
-    "failed": Column("-", "requests or transactions that failed, among those of the run"),
-    "lost": Column("-", "failures beside the requests of the run, such as those of sockets"),
-    "time": Column("s", "duration of the run"),
-    "rate": Column("1/s", "rate of requests that was set"),
-    "clients": Column("-", "clients at the same time, at most, which are no load here"),
-    "series": Column("-", "what the run is of: an instance, a heading, an address, a command"),
-    "run": Column("-", "number of the run in the file"),
-}
 
 
 class Field(NamedTuple):
@@ -89,11 +73,10 @@ class Tool:
     `begins` are alternatives for the first line of a run, the first that a text has counts; `known`
     is a pattern in a text of the tool if these are not enough, `unlike` one of another tool's. For
     JSON, `keys` are strings in the document and `each` the list of runs. `ends` is after the last
-    line that counts, and `part` in each run; lines after the end are those of the next run if they
-    `precede` it. `codes` are a kind of response with its count, which `good` matches if they are
-    successes, and `lost` is a count of failures that are none of these. `needs` are columns without
-    which a run was cut. `rated` is a line that says that a rate was set, `notes` are lines with
-    sentences.
+    line that counts, and `part` in each run; lines after the end are of the next if they `precede`
+    it. `codes` are a kind of response with its count, which `good` matches if it is a success, and
+    `lost` a count of failures beside these. `needs` are columns without which a run was cut.
+    `rated` is a line that says that a rate was set, `notes` are lines with sentences.
     """
 
     fields: tuple[Field, ...]
@@ -125,6 +108,7 @@ class Tool:
 
     @cached_property
     def _patterns(self) -> list[tuple[re.Pattern, Field]]:
+        """The pattern of each field."""
         return [(re.compile(f.pattern), f) for f in self.fields]
 
     @cached_property
@@ -288,19 +272,6 @@ def _first(pattern: re.Pattern, lines: list[tuple[int, str]], none: int, start: 
     return next(places, none)
 
 
-def with_load(reading: Reading, n: float) -> Reading:
-    """A reading with the load `n` where the output has none, unless a rate was given."""
-    if any(what.endswith(OPEN) for what in reading.left_out):
-        return reading
-    table = reading.table.copy()
-    table["N"] = table["N"].fillna(n) if "N" in table else float(n)
-    table = table[["N", *(name for name in table if name != "N")]]
-    told = tuple(what for what in reading.left_out if not what.endswith(NO_LOAD))
-    return replace(
-        reading, table=table, columns={**reading.columns, "N": column("N")}, left_out=told
-    )
-
-
 def _once(told: list[tuple[int, int, str]], runs: int) -> tuple[str, ...]:
     """Sentences with the number of the run, but for those that are true of all runs."""
     often = Counter(what for _, _, what in told)
@@ -319,23 +290,10 @@ def _with_series(table: "pd.DataFrame") -> "pd.DataFrame":
     return table.assign(series=said) if differ else table
 
 
-def meanings(names: Iterable[str], own: Mapping[str, Column] | None = None) -> dict[str, Column]:
-    """Columns by their names."""
-    known = SHARED | dict(own or {})
-    return {name: known[name] if name in known else column(name) for name in names}
-
-
-def failures(failed: float, events: float, work: str) -> list[str]:
-    """What is said of failures."""
-    more = "more failed than succeeded: " if 2 * failed > events else ""
-    said = f"{more}{failed:,.0f} of {events:,.0f} {work} failed, and are counted in X and R"
-    return [said] if failed > 0 else []
-
-
 def _worthless(run: Run) -> list[str]:
     """Whether more of a run failed than succeeded."""
     events, failed, lost = run.row.get("events", 0.0), run.failed, run.row.get("lost", 0.0)
-    if not events or max(2 * failed, failed + lost) <= events:
+    if not events or 2 * failed + lost <= events:
         return []
     return [
         f"{failed + lost:,.0f} failures beside {events - failed:,.0f} successes: more failed than "

@@ -7,8 +7,9 @@ import csv
 import re
 from typing import Any
 
-from nummodel.records.readers._declared import NO_LOAD, Field, Run, Tool, failures, meanings
+from nummodel.records.readers._declared import Field, Run, Tool
 from nummodel.records.readers._lines import figure
+from nummodel.records.readers._loads import NO_LOAD, failures, meanings
 from nummodel.records.readers._reading import Malformed, Reading, number
 
 #: Percentiles of the response time that are taken.

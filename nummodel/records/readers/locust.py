@@ -5,8 +5,8 @@ A row for each number of users that did not change for a while.
 
 import csv
 
-from nummodel.records.readers._declared import NO_LOAD, failures, meanings
 from nummodel.records.readers._lines import figure
+from nummodel.records.readers._loads import NO_LOAD, failures, meanings
 from nummodel.records.readers._reading import Malformed, Reading
 
 #: Seconds over which locust averages its rates.
