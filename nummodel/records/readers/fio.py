@@ -16,27 +16,32 @@ JSON = re.compile(
 )
 
 
+def _cells(text: str, percent_unit: str) -> list[tuple[str, str, str]]:
+    """The columns of a line with their figures and units; documents of fio 2 have microseconds."""
+    if one := HEAD.match(text):
+        return [("X", one[2], "")]
+    if one := MEAN.match(text):
+        return [("R", one[2], one[1])]
+    if one := JSON.match(text):
+        name = "X" if one[2] else f"R_p{short(one[4])}" if one[4] else "R"
+        return [(name, one[5], "" if one[2] else "ns" if one[3] else "us")]
+    late = LATE.findall(text) if text.startswith("|") and percent_unit else ()
+    return [(f"R_p{short(percent)}", cell, percent_unit) for percent, cell in late]
+
+
 def _directions(run: Run) -> list[dict[str, float]]:
-    """The figures of each direction of each group; `lat` comes after `clat`, and has all of it.
-    Documents of fio 2 have microseconds.
-    """
+    """The figures of each direction of each group; `lat` comes after `clat`, and has all of it."""
     found: dict[str, dict[str, float]] = {}
     key = percent_unit = ""
     for line, text in run.lines:
         text = text[:1000]
-        cells: list[tuple[str, str, str]] = []
-        if one := HEAD.match(text):
-            key, cells = f"{line}", [("X", one[2], "")]
-        elif one := MEAN.match(text):
-            cells = [("R", one[2], one[1])]
+        if HEAD.match(text):
+            key = f"line {line}"
+        elif one := JSON.match(text):
+            key = one[1]
         elif one := PERCENTILES.match(text):
             percent_unit = one[1]
-        elif text.startswith("|") and percent_unit:
-            cells = [(f"R_p{short(p)}", cell, percent_unit) for p, cell in LATE.findall(text)]
-        elif one := JSON.match(text):
-            name = "X" if one[2] else f"R_p{short(one[4])}" if one[4] else "R"
-            key, cells = one[1], [(name, one[5], "" if one[2] else "ns" if one[3] else "us")]
-        for name, cell, unit in cells if key else ():
+        for name, cell, unit in _cells(text, percent_unit) if key else ():
             value = figure(cell, unit, line, name)
             if isinstance(value, float):
                 found.setdefault(key, {})[name] = value

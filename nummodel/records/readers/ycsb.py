@@ -25,6 +25,12 @@ def _kinds(run: Run) -> dict[str, dict[str, float]]:
     return kinds
 
 
+def _late(figures: dict[str, float]) -> dict[str, float]:
+    """The percentiles of a kind of operation."""
+    found = ((LATE.match(name), R) for name, R in figures.items())
+    return {f"R_p{late[1]}": R * 1e-6 for late, R in found if late}
+
+
 def finish(run: Run) -> None:
     """The mean response time and failures of all operations together."""
     kinds = _kinds(run)
@@ -36,8 +42,8 @@ def finish(run: Run) -> None:
     bad = sum(v[n] for v in work for n in v if n.startswith("Return=") and n != "Return=OK")
     total = sum(v["Operations"] * v.get(MEAN, float("nan")) for v in work)
     run.row |= {"events": count, "failed": max(lost, bad), "R": total / count * 1e-6}
-    late = {LATE.match(n): R for n, R in work[0].items()} if len(work) == 1 else {}
-    run.row |= {f"R_p{found[1]}": R * 1e-6 for found, R in late.items() if found}
+    if len(work) == 1:
+        run.row |= _late(work[0])
 
 
 YCSB = Tool(
