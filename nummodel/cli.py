@@ -204,8 +204,9 @@ def list_(what) -> None:
     metavar="'{engine}_{N}th.{tool}.txt'",
     help="What the names of a folder's files tell; files of one run differ in {tool} only.",
 )
+@click.option("--n", type=click.FloatRange(min=1), metavar="N", help="The load, if not printed.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document, not CSV.")
-def read(file, name, pattern, as_json) -> None:
+def read(file, name, pattern, n, as_json) -> None:
     """Read what measuring tools print, and print it as one table.
 
     FILE is the output of a tool that `nummodel list readers` names, "-" for standard input. FOLDER
@@ -215,13 +216,14 @@ def read(file, name, pattern, as_json) -> None:
     from nummodel.records import folder, readers
 
     if file.is_dir():
-        if name:
-            raise InputError(f"--format {name}: expected none for a folder")
+        if name or n:
+            option = f"--format {name}" if name else f"--n {n:g}"
+            raise InputError(f"{option}: expected none for a folder")
         reading = folder.read(file, pattern)
     elif pattern:
         raise InputError(f"--pattern: {file} is no folder")
     else:
-        reading = readers.read(file, name)[1]
+        reading = readers.read(file, name, n)[1]
     for what in reading.left_out:
         tell(what)
     if as_json:

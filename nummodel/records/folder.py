@@ -19,8 +19,10 @@ from nummodel.records.readers import Column, Reading
 MOST = 10_000
 #: Words in a file's name that name a tool, or the kind of its output.
 TOOLS = (
-    "sysbench pgbench wrk wrk2 k6 mpstat sar iostat vmstat sysstat cpu disk load summary out "
-    "cgroup stat stdout stderr x command output log txt json csv result results progress"
+    "sysbench pgbench wrk wrk2 k6 ab hey oha vegeta autocannon bombardier locust jmeter jtl vllm "
+    "sglang guidellm memtier ycsb hammerdb ghz gatling fio mpstat sar iostat vmstat sysstat cpu "
+    "disk load summary out cgroup stat stdout stderr x command output log txt json csv result "
+    "results progress"
 ).split()
 #: Files of which the same is told are named up to this number.
 NAMED = 5
@@ -35,7 +37,11 @@ REPEAT = re.compile(r"(^|[._\- ]+)(repeat|rep|run|iteration|iter|trial|r)[._\- ]
 #: Columns of samples that are no measurements.
 NO_MEANS = {"t", "run", "N", "c_cpu"}
 #: The readers of load generators.
-LOADS = ("sysbench", "pgbench", "wrk", "k6", "table")
+LOADS = (
+    *("sysbench", "pgbench", "wrk", "k6", "ab", "hey", "vegeta", "autocannon", "bombardier"),
+    *("locust", "jmeter", "serving", "guidellm", "redis_benchmark", "memtier", "ycsb"),
+    *("hammerdb", "ghz", "gatling", "fio", "table"),
+)
 #: If several tools report the same figure, the figure of the tool that comes first here is taken.
 ORDER = (*LOADS, "vmstat", "sysstat", "iostat", "cgroup")
 #: Shares and times may differ by so much between two tools before it is told.

@@ -7,6 +7,7 @@ whether it is an output of its tool; and `parse(text)`, which gives a `Reading` 
 
 import re
 from dataclasses import replace
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
@@ -14,6 +15,7 @@ from types import ModuleType
 
 from nummodel.errors import InputError
 from nummodel.records.readers import _shell
+from nummodel.records.readers._loads import with_load
 from nummodel.records.readers._reading import Column, Malformed, Reading, is_workbook, text_of
 
 __all__ = ["Column", "Reading", "names", "read", "reader", "recognised"]
@@ -23,15 +25,15 @@ __all__ = ["Column", "Reading", "names", "read", "reader", "recognised"]
 HINTS = {
     r"\A[0-9]+ [0-9]+ [0-9]+ [0-9]+ [0-9]{9,}": "a log of single transactions of pgbench, expected "
     "one with --aggregate-interval=1",
-    r"^ +(http_reqs|iterations)\.*: [0-9]": "the screen of k6, expected a file of --summary-export",
     r'\A\{"type":"Metric"': "every event of k6, expected a file of --summary-export",
     r"^disk-? ?-*reads-*|\d+ K total memory": "vmstat -d or -s, expected vmstat 1",
 }
 
 
-def names() -> list[str]:
+@cache
+def names() -> tuple[str, ...]:
     """All readers by name."""
-    return [m.name for m in iter_modules(__path__) if not m.name.startswith("_")]
+    return tuple(m.name for m in iter_modules(__path__) if not m.name.startswith("_"))
 
 
 def reader(name: str) -> ModuleType:
@@ -41,14 +43,17 @@ def reader(name: str) -> ModuleType:
     return import_module(f"{__name__}.{name}")
 
 
-def read(path: str | Path, format: str | None = None) -> tuple[str, Reading]:
-    """The reader of a file, found by its content unless `format` names it, and what it found.
+def read(
+    path: str | Path, format: str | None = None, n: float | None = None
+) -> tuple[str, Reading]:
+    """The reader of a file, found by its content unless `format` names it, and what it found. `n`
+    is the load of runs whose output does not say it.
 
     Raises InputError for a file that no reader or several know, or that is cut or mixed.
     """
     if is_workbook(path):
         return "excel", reader("excel").read(path)
-    return parsed(text_of(path), path, format)
+    return parsed(text_of(path), path, format, n)
 
 
 def recognised(text: str) -> list[str]:
@@ -57,9 +62,11 @@ def recognised(text: str) -> list[str]:
     return [name for name in known if name != "table"] or known
 
 
-def parsed(text: str, path: str | Path, format: str | None = None) -> tuple[str, Reading]:
+def parsed(
+    text: str, path: str | Path, format: str | None = None, n: float | None = None
+) -> tuple[str, Reading]:
     """As `read`, of a text that was in the file."""
-    output = _shell.output(text)
+    output = _shell.Output(text, 0) if text.lstrip()[:1] == "{" else _shell.output(text)
     special = [format] if format else recognised(output.text) or recognised(text)
     if len(special) != 1:
         for known, instead in HINTS.items():
@@ -73,6 +80,7 @@ def parsed(text: str, path: str | Path, format: str | None = None) -> tuple[str,
         reading = reader(special[0]).parse(output.text if tool else text)
         around = f"{output.lines} lines of a shell or a page are left out"
         more = (around,) * (tool and output.lines > 0)
-        return special[0], replace(reading, left_out=(*reading.left_out, *more))
+        reading = replace(reading, left_out=(*reading.left_out, *more))
+        return special[0], reading if n is None or not tool else with_load(reading, n)
     except Malformed as error:
         raise error.at(path, special[0]) from None

@@ -88,7 +88,8 @@ def test_the_summary_of_pgbench_to_the_last_figure(name):
     text = (RECORDINGS / f"pgbench-15-{name}.txt").read_text()
     row = one(text)
     assert row["X"] == after(text, "\ntps =")
-    assert row["N"] == after(text, "number of clients:")
+    load = "clients" if name == "R" else "N"
+    assert row[load] == after(text, "number of clients:")
     assert row["R"] == after(text, "latency average =", -3)
     assert row["events"] == after(text, "actually processed:")
     if "stddev" in text.split("latency average")[1]:

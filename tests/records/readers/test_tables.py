@@ -133,7 +133,7 @@ def test_a_reader_may_be_named(tmp_path):
     path = tmp_path / "points.csv"
     path.write_text("threads,tps\n1,2\n2,3\n")
     assert readers.read(path, "table")[0] == "table"
-    with pytest.raises(InputError, match="no reader 'wrong', expected one of: cgroup"):
+    with pytest.raises(InputError, match="no reader 'wrong', expected one of: ab"):
         readers.read(path, "wrong")
     with pytest.raises(InputError, match="expected a workbook"):
         readers.read(path, "excel")
