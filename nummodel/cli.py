@@ -294,7 +294,7 @@ def fit(
 
     FILE is a CSV file with a header, "-" for standard input, the output of a load generator, a
     folder with the outputs of a load test, or a table that `nummodel list tables` names. Commas,
-    semicolons or tabs separate the cells.
+    semicolons, tabs or blanks separate the cells.
     """
     from nummodel.answers import study, tables
 

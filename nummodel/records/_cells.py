@@ -52,10 +52,11 @@ def _devices(found: "pd.DataFrame") -> tuple[list[str], list[str]]:
     devices = [n for n in found if re.match("U_(?!cpu$)", n) and not n.endswith("_se")]
     disks = [n for n in devices if not VOLUME.match(n)] or devices
     used, notes = [n for n in disks if found[n].max() >= IDLE], []
-    if idle := [n for n in disks if n not in used]:
-        notes.append(f"left out: {', '.join(idle)}, below {show(IDLE, '%')} at all loads")
-    if volumes := [n for n in devices if n not in disks]:
-        notes.append(f"left out: {', '.join(volumes)}, which pass requests on to other devices")
+    idle, volumes = ", ".join(sorted({*disks} - {*used})), ", ".join(sorted({*devices} - {*disks}))
+    if idle:
+        notes.append(f"left out: {idle}, below {show(IDLE, '%')} at all loads")
+    if volumes:
+        notes.append(f"left out: {volumes}, which pass requests on to other devices")
     return used, notes
 
 

@@ -96,11 +96,11 @@ def read(
     called, path = path, _existing(path)
     cells, left_out, seconds = cells_of(path)
     cells = picked(cells, _parted(only), called)
-    given = [option for option in (("N", None, x), ("X", None, y)) if option[2] is not None]
-    roles = _roles(cells, _said(cells, [*given, *_parted(use)], called), weights)
+    own = _weights(cells, weights, path)
+    options = [("N", None, x), ("X", None, y), *_parted(use)]
+    roles = _roles(cells, _said(cells, options, called), weights)
     load, result = _load_and_throughput(roles, called)
     N, X = (table.numbers(cells, role.name, path, positive=True) for role in (load, result))
-    own = _weights(cells, weights, path)
     told = [*left_out, *_odd(result, weights)]
     told += _mixed(cells, roles, {load.name, weights}, N, called)
     of_system = _of_system(roles, load) if system else [("R", r) for r in roles.get("R", ())]
@@ -152,12 +152,14 @@ def _parted(options: str | Iterable[str]) -> list[tuple[str, str | None, str]]:
 
 
 def _said(
-    cells: Cells, options: list[tuple[str, str | None, str]], path: str | Path
+    cells: Cells, options: list[tuple[str, str | None, str | None]], path: str | Path
 ) -> dict[str, Role]:
     """What the user says of columns. A column that is computed, as 1/seconds, joins the cells."""
     said: dict[str, Role] = {}
     for quantity, unit, name in options:
-        if not QUANTITY.fullmatch(quantity) or not name:
+        if name is None:
+            continue
+        if not QUANTITY.fullmatch(quantity):
             expected = "expected N, X, R, Z, U_NAME, c_NAME or run and the name of a column"
             raise InputError(f"--use {quantity}={name}: {expected}, as in 'U_disk=disk %util'")
         if quantity in said:
@@ -186,7 +188,7 @@ def _roles(cells: Cells, said: dict[str, Role], weights: str) -> Roles:
     letters = {name.lower(): name for name in cells}
     if {"x", "y"} <= letters.keys() and roles.keys().isdisjoint({"N", "cores", "lamda"}):
         roles |= {"N": [Role(letters["x"])], "X": [Role(letters["y"])]}
-    return roles | {quantity: [role] for quantity, role in said.items()}
+    return roles | {quantity: [role, *roles.get(quantity, ())] for quantity, role in said.items()}
 
 
 def _contents(cells: Cells, name: str) -> tuple[bool, bool, bool]:
@@ -213,10 +215,12 @@ def _load_and_throughput(roles: Roles, path: str | Path) -> tuple[Role, Role]:
 
 
 def _preferred(roles: Roles, quantity: str) -> list[Role]:
-    """The columns that may be N or X: those that vary, and of these the one that is called so. But
-    beside errors, N may be the number of runs.
+    """The columns that may be N or X: what the user said, or else those that vary, and of these the
+    one that is called so. But beside errors, N may be the number of runs.
     """
     some = roles.get(quantity, [])
+    if some and some[0].told:
+        return some[:1]
     some = [role for role in some if role.varies] or some
     called = [role for role in some if meaning(role.name).plain == quantity.lower()]
     return some if quantity == "N" and roles.keys() & {"X_se", "X_sd"} else called or some
@@ -239,25 +243,24 @@ def _doubt(roles: Roles, loads: list[Role], results: list[Role], path: str | Pat
     by_time = [name for name in names if name.startswith("1/") and not results]
     if by_time:
         option = shlex.quote(f"X={by_time[0]}")
-        how += f"; --use {option} if all runs did the same work in these times"
+        how += f"; --use {option} is right if all runs did the same work"
     return f"{', '.join(doubts)}, expected what they are, {how}"
 
 
 def _proposed(roles: Roles, loads: list[Role], results: list[Role]) -> list[str]:
     """The option that names the load, and columns that may be the throughput, likely ones first."""
     free = [r for r in roles.get("", []) if r.varies and r.positive and r.kind in ("", "rate")]
-    known = [role.name for role in results]
-    if loads or free:
-        load, rest = f"N={(loads or free)[0].name}", free[not loads :]
-    elif known:
-        load, rest = f"lamda={known.pop(0)}", free
+    rest, known = [role.name for role in free], [role.name for role in results]
+    if loads:
+        load = f"N={loads[0].name}"
+    elif rest:
+        load = f"N={rest.pop(0)}"
     else:
-        load, rest = "N=COLUMN", free
-    counts = [role.name for role in rest if is_count(role.name)]
+        load = f"lamda={known.pop(0)}" if known else "N=COLUMN"
     times = [role.name for role in roles.get("elapsed", ()) if role.positive]
-    rates = [f"{count}/{time}" for time in times for count in counts]
-    work = [f"1/{time}" for time in times if not counts]
-    return [load, *known, *rates, *(role.name for role in rest), *work, "COLUMN"]
+    counts = list(filter(is_count, rest))
+    rates = [f"{count}/{time}" for time in times for count in counts or ["1"]]
+    return [load, *known, *(rates * bool(counts)), *rest, *rates, "COLUMN"]
 
 
 def _odd(result: Role, weights: str) -> list[str]:
@@ -314,7 +317,8 @@ def _of_system(roles: Roles, load: Role) -> list[tuple[str, Role]]:
     found = []
     for quantity, columns in roles.items():
         if re.fullmatch("R|Z|[Uc]_.*|1-.*", quantity):
-            found += [(quantity.removeprefix("1-"), role) for role in columns]
+            some = columns[:1] if columns[0].told else columns
+            found += [(quantity.removeprefix("1-"), role) for role in some]
         elif quantity == "cores" and load not in columns:
             found += [("c_cpu", role) for role in columns if not role.varies]
     return sorted(found, key=lambda pair: (not pair[1].told, pair[1].name != pair[0]))
