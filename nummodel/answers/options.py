@@ -37,16 +37,12 @@ def target(
     if not wanted:
         return None
     name, _, value = (part.strip() for part in wanted.partition("="))
-    (called, times), of_R = ((found or {}).get(letter, ("", 1.0)) for letter in "XR")
-    in_unit = re.fullmatch("R_(.*)", name)
-    meant, size = ("X", 1.0) if name in ("X", y) else ("R" * (name == "R"), 1.0)
-    if name in (called, of_R[0]) and name != "R":
-        meant, size = ("X", times) if name == called else ("R", of_R[1])
-    elif in_unit and in_unit[1] in SIZES:
-        meant, size = "R", SIZES[in_unit[1]]
-    elif name == "X" and times != 1:
-        both = f"{called}=... or {y}=..."
-        raise InputError(f"--target {wanted}: {called} was made {y}, expected {both}")
+    (X, times), (R, unit) = ((found or {}).get(letter, ("", 1.0)) for letter in "XR")
+    known = {f"R_{ending}": ("R", size) for ending, size in SIZES.items()}
+    known |= {R: ("R", unit), "R": ("R", 1.0), "X": ("X", 1.0), y: ("X", 1.0), X: ("X", times)}
+    meant, size = known.get(name, ("", 1.0)) if name else ("", 1.0)
+    if name == "X" != X and times != 1:
+        raise InputError(f"--target {wanted}: {X} was made {y}, expected {X}=... or {y}=...")
     parted = re.fullmatch(r"(.*?)\s*([a-zµμ]+)", value)
     if meant == "R" == name and parted:
         value, size = parted[1], SIZES.get(parted[2], np.nan)

@@ -24,9 +24,8 @@ IDLE = 0.01
 
 
 def cells_of(path: Path) -> tuple[Cells, list[str], bool]:
-    """The cells of a table, by line or by the name of the run. Of what tools print, those that a
-    fit can use. Then what of a folder is left out, and whether times are
-    in seconds, as those of most tools are.
+    """The cells of a table, by line or by the name of the run; of what tools print, those that a
+    fit can use. Then what of a folder is left out, and whether times are in seconds.
     """
     if path.is_dir():
         reader, reading = "folder", folder.read(path)
@@ -85,20 +84,18 @@ def picked(cells: Cells, only: list[tuple[str, str | None, str]], path: str | Pa
 
 def computed(cells: Cells, name: str, path: str | Path) -> Meaning:
     """What a ratio of columns holds, or 1/NAME, or 1-NAME. Its cells join the others."""
-    ways = [
-        (name[: m.start()].strip(), m[0], name[m.end() :].strip())
-        for m in re.finditer("[-/]", name)
-    ]
-    for first, sign, second in ways:
-        if second not in cells or (first != "1" and (sign == "-" or first not in cells)):
+    for sign in re.finditer("[-/]", name):
+        first, second = name[: sign.start()].strip(), name[sign.end() :].strip()
+        less = sign[0] == "-"
+        if second not in cells or (first != "1" and (less or first not in cells)):
             continue
         of = meaning(second)
-        values = table.numbers(cells, second, path, positive=sign == "/") * of.size
+        values = table.numbers(cells, second, path, positive=not less) * of.size
         work = 1.0 if first == "1" else table.numbers(cells, first, path, positive=True)
-        values = 1 - values if sign == "-" else work / values
+        values = 1 - values if less else work / values
         texts = (repr(float(value)).replace(".", cells.decimal) for value in values)
         cells[name] = dict(zip(cells[second], texts, strict=True))
-        return Meaning("", 1.0, "rate" * (sign == "/" and of.kind == "time"))
+        return Meaning("", 1.0, "rate" * (not less and of.kind == "time"))
     raise InputError(f"{path}: no column {name!r}, expected one of: {named(cells)}")
 
 

@@ -9,12 +9,13 @@ from unicodedata import normalize
 
 #: Units of times, in seconds, of shares, and of what happens in a time, per second.
 SIZES = dict.fromkeys("s sec secs second seconds".split(), 1.0)
-SIZES |= {"ms": 1e-3, "msec": 1e-3, "us": 1e-6, "μs": 1e-6, "usec": 1e-6, "ns": 1e-9}
+SIZES |= {"ms": 1e-3, "msec": 1e-3, "us": 1e-6, "μs": 1e-6, "µs": 1e-6, "usec": 1e-6, "ns": 1e-9}
 LONGER = {"min": 60.0, "minute": 60.0, "h": 3600.0, "hr": 3600.0, "hour": 3600.0}
 RATES = {f"/{unit}": 1 / size for unit, size in (SIZES | LONGER).items()}
 SHARES = {"%", "pct", "perc", "percent"}
 #: Throughputs that are not those of a second.
 SCALES = {"tpm": 1 / 60, "tpmc": 1 / 60, "nopm": 1 / 60, "tph": 1 / 3600, "mpps": 1e6}
+BRACKETS = re.compile(r"[(\[]([^()\[\]]*)[)\]]")
 #: Words of a name that do not count if others are there.
 SMALL = {*"avg average mean num number nr no of the n".split()}
 #: Names of disks, as iostat has them.
@@ -99,8 +100,8 @@ def meaning(name: str) -> Meaning:
     """
     if own := _own(name):
         return own
-    words, kind, size = _parted(_words(re.sub(r"[(\[].*?[)\]]", " ", name)))
-    for text in re.findall(r"[(\[](.*?)[)\]]", name):
+    words, kind, size = _parted(_words(re.sub(BRACKETS, " ", name)))
+    for text in re.findall(BRACKETS, name):
         if found := unit_of(text):
             kind, size = found
         elif (rate := meaning(text)).quantity == "X":

@@ -193,13 +193,9 @@ def _roles(cells: Cells, said: dict[str, Role], weights: str) -> Roles:
 
 def _contents(cells: Cells, name: str) -> tuple[bool, bool, bool]:
     """Whether cells differ, some are numbers, and all are positive numbers."""
-    texts = {*cells[name].values()}
-    some = any(is_number(text.replace(",", ".")) for text in texts)
-    try:
-        table.numbers(cells, name, "", positive=True)
-    except InputError:
-        return len(texts) > 1, some, False
-    return len(texts) > 1, some, True
+    texts = {text.replace(",", ".") for text in cells[name].values()}
+    positive = all(is_number(text) and float(text) > 0 for text in texts)
+    return len(texts) > 1, any(map(is_number, texts)), positive
 
 
 def _load_and_throughput(roles: Roles, path: str | Path) -> tuple[Role, Role]:

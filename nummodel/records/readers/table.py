@@ -23,8 +23,6 @@ THOUSANDS = re.compile(r"[-+]?[1-9][0-9]{0,2}(,[0-9]{3})+(\.[0-9]*)?")
 POINTED = re.compile(r"[-+]?[1-9][0-9]{0,2}(\.[0-9]{3})+")
 #: Characters of a table, at most: some 600,000 rows, which take half a gigabyte and 20 s.
 LARGEST = 10_000_000
-#: A line that only rules off the header of a table, as in Markdown.
-RULE = re.compile(r"[\s|:+=-]*-{2,}[\s|:+=-]*")
 
 
 class Cells(dict[str, dict[Any, str]]):
@@ -64,16 +62,20 @@ def recognises(text: str) -> bool:
     """Whether the first lines of a text have cells, as many in each."""
     lines = text[:20000].split("\n")
     lines = [line for line in (lines[:-1] if len(text) > 20000 else lines) if line.strip()]
-    lines = [s for s in lines if not s.startswith(("#", "sep=")) and not RULE.fullmatch(s)][:10]
-    if len(lines) < 2:
-        return False
-    rows, delimiter = _parted(lines, lines[0])
+    lines = [line for line in lines if not _is_left_out(line)][:10]
+    rows, delimiter = _parted(lines, next(iter(lines), ""))
     cells = [row.split(delimiter) for row in rows]
-    if rows != lines and delimiter == "\t":  # blanks stand in any text
-        numbers = [any(is_number(cell) for cell in row) for row in cells]
-        if numbers[0] or not all(numbers[1:]):
-            return False
-    return len({len(row) for row in cells}) == 1 and len(cells[0]) > 1
+    numbers = [any(map(is_number, row)) for row in cells]
+    blanks = rows != lines and delimiter == "\t"  # which stand in any text
+    whole = len(cells) > 1 and len({len(row) for row in cells}) == 1 != len(cells[0])
+    return whole and (not blanks or (all(numbers[1:]) and not numbers[0]))
+
+
+def _is_left_out(line: str) -> bool:
+    """Whether a line is a comment, or only rules off the header of a table, as in Markdown. Excel
+    may name the delimiter in a first line such as "sep=;".
+    """
+    return line.startswith(("#", "sep=")) or ("--" in line and not line.strip("-|:+= \t"))
 
 
 def parse(text: str) -> Reading:
@@ -99,10 +101,8 @@ def cells_of(text: str, least: int = 2) -> Cells:
     """The columns of a delimited text. Raises Malformed, also if it has fewer than `least` rows."""
     if len(text) > LARGEST:
         raise Malformed(0, f"more than {LARGEST:,} characters, expected rows of a fit only")
-    # Excel may name the delimiter in a first line such as "sep=;".
     all_lines = text.splitlines()
-    lines = ["" if line.startswith(("#", "sep=")) else line for line in all_lines]
-    lines = ["" if RULE.fullmatch(line) else line for line in lines]
+    lines = ["" if _is_left_out(line) else line for line in all_lines]
     first, header = next(((i, line) for i, line in enumerate(lines) if line.strip()), (0, ""))
     above = next((i for i in reversed(range(first)) if all_lines[i].startswith("#")), None)
     if above is not None and _is_header(all_lines[above], header):
