@@ -26,16 +26,12 @@ TIME = click.FloatRange(0, 1e9, min_open=True)
 FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 SHARE = click.FloatRange(0, 1, min_open=True, max_open=True)
 option = partial(click.option, show_default=True)
-USE = click.option(
-    "--use",
-    multiple=True,
-    metavar="NAME=COLUMN",
-    help="What a column holds, as in U_disk='disk %util', 'R[ms]=avg' or X=1/seconds; "
-    "`nummodel list columns` has the names that are known without it.",
+USED_AS = (
+    "What a column holds, as in U_disk='disk %util' or X=1/seconds; see nummodel list columns."
 )
-ONLY = click.option(
-    "--only", multiple=True, metavar="COLUMN=VALUE", help="The rows with this value, no others."
-)
+USE = click.option("--use", multiple=True, metavar="QUANTITY=COLUMN", help=USED_AS)
+PICKED = "The rows with this value, no others."
+ONLY = click.option("--only", multiple=True, metavar="COLUMN=VALUE", help=PICKED)
 
 
 def wrapped(text: str) -> str:
@@ -193,18 +189,12 @@ def _readers() -> Pairs:
 def _columns() -> Pairs:
     from nummodel.records import columns
 
-    for row in columns.listed():
-        unit = f"  [{row.unit}]" * bool(row.unit)
-        yield f"{row.quantity}{unit}", f"{row.meaning}: {row.names}"
+    for quantity, unit, means, names in columns.listed():
+        yield f"{quantity} {unit}".strip(), f"{means}: {names}"
 
 
-KINDS = {
-    "notebooks": _notebooks,
-    "laws": _laws,
-    "tables": _tables,
-    "readers": _readers,
-    "columns": _columns,
-}
+KINDS = {"notebooks": _notebooks, "laws": _laws, "tables": _tables}
+KINDS |= {"readers": _readers, "columns": _columns}
 
 
 @cli.command("list")

@@ -37,10 +37,11 @@ def target(
     if not wanted:
         return None
     name, _, value = (part.strip() for part in wanted.partition("="))
-    (X, times), (R, unit) = ((found or {}).get(letter, ("", 1.0)) for letter in "XR")
+    found = found or {}
+    (X, times), (R, unit) = found.get("X", ("X", 1.0)), found.get("R", ("R", 1.0))
     known = {f"R_{ending}": ("R", size) for ending, size in SIZES.items()}
     known |= {R: ("R", unit), "R": ("R", 1.0), "X": ("X", 1.0), y: ("X", 1.0), X: ("X", times)}
-    meant, size = known.get(name, ("", 1.0)) if name else ("", 1.0)
+    meant, size = known.get(name, ("", 1.0))
     if name == "X" != X and times != 1:
         raise InputError(f"--target {wanted}: {X} was made {y}, expected {X}=... or {y}=...")
     parted = re.fullmatch(r"(.*?)\s*([a-zµμ]+)", value)

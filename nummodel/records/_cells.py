@@ -29,7 +29,7 @@ def cells_of(path: Path) -> tuple[Cells, list[str], bool]:
     """
     if path.is_dir():
         reader, reading = "folder", folder.read(path)
-    elif str(path) == "-" or not path.is_file() or not _is_output(path):
+    elif not _is_output(path):
         return table.read(path), [], False
     else:
         reader, reading = readers.read(path)
@@ -61,10 +61,13 @@ def _devices(found: "pd.DataFrame") -> tuple[list[str], list[str]]:
 
 def _is_output(path: Path) -> bool:
     """Whether a file is a workbook, or the output of a tool."""
-    if readers.is_workbook(path):
-        return True
+    if str(path) == "-" or not path.is_file():
+        return False
     try:
-        return readers.recognised(readers.text_of(path)) not in ([], ["table"])
+        return readers.is_workbook(path) or readers.recognised(readers.text_of(path)) not in (
+            [],
+            ["table"],
+        )
     except InputError:
         return False
 

@@ -246,6 +246,7 @@ def _doubt(roles: Roles, loads: list[Role], results: list[Role], path: str | Pat
 def _proposed(roles: Roles, loads: list[Role], results: list[Role]) -> list[str]:
     """The option that names the load, and columns that may be the throughput, likely ones first."""
     free = [r for r in roles.get("", []) if r.varies and r.positive and r.kind in ("", "rate")]
+    free += [role for role in roles.get("lamda", ()) if role not in loads]
     rest, known = [role.name for role in free], [role.name for role in results]
     if loads:
         load = f"N={loads[0].name}"
@@ -284,7 +285,9 @@ def _mixed(
     loads = [*roles.get("N", ()), *roles.get("cores", ())]
     for role in [*roles.get("", ()), *loads]:
         texts = np.array([cell.strip() for cell in cells[role.name].values()])
-        each = {str(v): {*N[rows & (texts == v)]} for v in dict.fromkeys(texts[rows])}
+        each: dict[str, set[float]] = {}
+        for text, N_there in zip(texts[rows].tolist(), N[rows].tolist(), strict=True):
+            each.setdefault(text, set()).add(N_there)
         several = [value for value, its in each.items() if len(its) > 1]
         crossed = len(several) == len(each) and sum(map(len, each.values())) > len({*N})
         setting = role in loads or not role.numeric
