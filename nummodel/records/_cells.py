@@ -72,9 +72,9 @@ def _is_output(path: Path) -> bool:
         return False
 
 
-def picked(cells: Cells, only: list[tuple[str, str | None, str]], path: str | Path) -> Cells:
+def picked(cells: Cells, only: list[tuple[str, str]], path: str | Path) -> Cells:
     """The rows in which columns have these values. Raises InputError if there are none."""
-    for name, _, value in only:
+    for name, value in only:
         if name not in cells:
             raise InputError(f"{path}: no column {name!r}, expected one of: {named(cells)}")
         lines = [line for line, cell in cells[name].items() if cell.strip() == value]

@@ -20,8 +20,10 @@ BRACKETS = re.compile(r"[(\[]([^()\[\]]*)[)\]]")
 SMALL = {*"avg average mean num number nr no of the n".split()}
 #: Names of disks, as iostat has them.
 DEVICE = re.compile(r"sd[a-z]+|nvme\d+n\d+|x?vd[a-z]+|dm-?\d+|md\d+")
-#: What may be said of a column by --use.
-QUANTITY = re.compile(r"N|X|lamda|R|Z|R_p\d+|[XR]_s[ed]|errors|run|[Uc]_[A-Za-z]\w*")
+#: What may be said of a column by --use, with its unit.
+QUANTITY = re.compile(
+    r"(N|X|lamda|R|Z|R_p\d+|[XR]_s[ed]|errors|run|[Uc]_[A-Za-z]\w*)\s*(?:\[(.*)\])?"
+)
 
 
 class Row(NamedTuple):

@@ -97,8 +97,8 @@ def read(
     cells, left_out, seconds = cells_of(path)
     cells = picked(cells, _parted(only), called)
     own = _weights(cells, weights, path)
-    options = [("N", None, x), ("X", None, y), *_parted(use)]
-    roles = _roles(cells, _said(cells, options, called), weights)
+    given = [(letter, name) for letter, name in (("N", x), ("X", y)) if name is not None]
+    roles = _roles(cells, _said(cells, [*given, *_parted(use)], called), weights)
     load, result = _load_and_throughput(roles, called)
     N, X = (table.numbers(cells, role.name, path, positive=True) for role in (load, result))
     told = [*left_out, *_odd(result, weights)]
@@ -139,29 +139,21 @@ def _existing(path: str | Path) -> Path:
     return found
 
 
-def _parted(options: str | Iterable[str]) -> list[tuple[str, str | None, str]]:
-    """Options such as "R[ms]=avg", or several between commas: name, unit and value of each."""
+def _parted(options: str | Iterable[str]) -> list[tuple[str, str]]:
+    """Options such as "R[ms]=avg", or several between commas: what stands on both sides."""
     texts = [options] if isinstance(options, str) else options
     parts = [part for text in texts for part in re.split(r",(?=[^,=]+=)", text) if part.strip()]
-    found = []
-    for part in parts:
-        name, _, value = (word.strip() for word in part.partition("="))
-        unit = re.fullmatch(r"(.*?)\s*\[(.*)\]", name)
-        found.append((unit[1], unit[2], value) if unit else (name, None, value))
-    return found
+    return [(name.strip(), value.strip()) for name, _, value in (p.partition("=") for p in parts)]
 
 
-def _said(
-    cells: Cells, options: list[tuple[str, str | None, str | None]], path: str | Path
-) -> dict[str, Role]:
+def _said(cells: Cells, options: list[tuple[str, str]], path: str | Path) -> dict[str, Role]:
     """What the user says of columns. A column that is computed, as 1/seconds, joins the cells."""
     said: dict[str, Role] = {}
-    for quantity, unit, name in options:
-        if name is None:
-            continue
-        if not QUANTITY.fullmatch(quantity):
+    for text, name in options:
+        if not (known := QUANTITY.fullmatch(text)):
             expected = "expected N, X, R, Z, U_NAME, c_NAME or run and the name of a column"
-            raise InputError(f"--use {quantity}={name}: {expected}, as in 'U_disk=disk %util'")
+            raise InputError(f"--use {text}={name}: {expected}, as in 'U_disk=disk %util'")
+        quantity, unit = known.groups()
         if quantity in said:
             raise InputError(f"{quantity} is {said[quantity].name!r} and {name!r}, expected one")
         *_, size, kind, _ = meaning(name) if name in cells else computed(cells, name, path)
@@ -169,7 +161,7 @@ def _said(
         if unit is not None:
             kind, size = unit_of(unit) or ("", 0.0)
             if kind != wanted:
-                raise InputError(f"--use {quantity}[{unit}]={name}: no unit of {quantity}")
+                raise InputError(f"--use {text}={name}: no unit of {quantity}")
         elif kind not in ("", wanted):
             kind, size = "", 1.0
         said[quantity] = Role(name, size, kind, True)
