@@ -26,6 +26,12 @@ TIME = click.FloatRange(0, 1e9, min_open=True)
 FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 SHARE = click.FloatRange(0, 1, min_open=True, max_open=True)
 option = partial(click.option, show_default=True)
+USED_AS = (
+    "What a column holds, as in U_disk='disk %util' or X=1/seconds; see nummodel list columns."
+)
+USE = click.option("--use", multiple=True, metavar="QUANTITY=COLUMN", help=USED_AS)
+PICKED = "The rows with this value, no others."
+ONLY = click.option("--only", multiple=True, metavar="COLUMN=VALUE", help=PICKED)
 
 
 def wrapped(text: str) -> str:
@@ -180,13 +186,21 @@ def _readers() -> Pairs:
     return ((name, str(readers.reader(name).__doc__)) for name in readers.names())
 
 
-KINDS = {"notebooks": _notebooks, "laws": _laws, "tables": _tables, "readers": _readers}
+def _columns() -> Pairs:
+    from nummodel.records import columns
+
+    for quantity, unit, means, names in columns.listed():
+        yield f"{quantity} {unit}".strip(), f"{means}: {names}"
+
+
+KINDS = {"notebooks": _notebooks, "laws": _laws, "tables": _tables}
+KINDS |= {"readers": _readers, "columns": _columns}
 
 
 @cli.command("list")
 @click.argument("what", required=False, type=click.Choice(list(KINDS)))
 def list_(what) -> None:
-    """List notebooks with their parameters, laws, tables and readers of files."""
+    """List notebooks with their parameters, laws, tables, readers of files and names of columns."""
     for kind in [what] if what else KINDS:
         if not what:
             click.secho(kind, bold=True)
@@ -236,6 +250,8 @@ def read(file, name, pattern, n, as_json) -> None:
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--x", metavar="COLUMN", help="Column of the load.  [default: by its name]")
 @click.option("--y", metavar="COLUMN", help="Column of the throughput.  [default: by its name]")
+@USE
+@ONLY
 @option("--law", default="all", metavar="NAME|all", help="Law to fit.")
 @option(
     "--weights",
@@ -263,21 +279,23 @@ def read(file, name, pattern, n, as_json) -> None:
     "--plot", type=click.Path(path_type=Path), help="Draw points, law and forecasts: .png or .svg."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document, not tables.")
-def fit(file, x, y, law, weights, holdout, level, at, known, target, plot, as_json) -> None:
+def fit(
+    file, x, y, use, only, law, weights, holdout, level, at, known, target, plot, as_json
+) -> None:
     """Fit scaling laws to loads and throughputs, and say where throughput stops growing.
 
     FILE is a CSV file with a header, "-" for standard input, the output of a load generator, a
     folder with the outputs of a load test, or a table that `nummodel list tables` names. Commas,
-    semicolons or tabs separate the cells.
+    semicolons, tabs or blanks separate the cells.
     """
     from nummodel.answers import study, tables
 
     kind = plot and plot.suffix.lower()[1:]
     if plot and kind not in ("png", "svg"):
         raise InputError(f"--plot {plot}: expected a name that ends in .png or .svg")
-    found = study.fit_table(
-        file, x, y, law, weights, holdout, level, () if at is None else at, ",".join(known), target
-    )
+    loads = () if at is None else at
+    asked = law, weights, holdout, level, loads, ",".join(known), target
+    found = study.fit_table(file, x, y, *asked, use=use, only=only)
     own = [n for n in getattr(found.fit, "free", ()) if n.startswith("c_")]
     if unknown := [n for n in own if n != "c_lock"]:
         give = f"if you know it, as in --known {unknown[0]}=4"
@@ -303,6 +321,8 @@ def fit(file, x, y, law, weights, holdout, level, at, known, target, plot, as_js
 @click.argument("after", type=click.Path(path_type=Path))
 @click.option("--x", metavar="COLUMN", help="Column of the load.  [default: by its name]")
 @click.option("--y", metavar="COLUMN", help="Column of the throughput.  [default: by its name]")
+@USE
+@ONLY
 @option(
     "--weights",
     default="auto",
@@ -311,7 +331,7 @@ def fit(file, x, y, law, weights, holdout, level, at, known, target, plot, as_js
 )
 @option("--level", default=0.95, type=SHARE, help="Level at which all intervals hold together.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document, not a table.")
-def compare(before, after, x, y, weights, level, as_json) -> None:
+def compare(before, after, x, y, use, only, weights, level, as_json) -> None:
     """Say whether a change helped, at which loads, and by how much.
 
     BEFORE and AFTER are files as `nummodel fit` reads them, measured at the same loads. If loads
@@ -321,7 +341,7 @@ def compare(before, after, x, y, weights, level, as_json) -> None:
     """
     from nummodel.answers import change, responses
 
-    result = responses.document(before, after, x, y, weights, level)
+    result = responses.document(before, after, x, y, weights, level, use, only)
     if as_json:
         click.echo(json.dumps(result, indent=1, allow_nan=False))
         return

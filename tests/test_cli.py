@@ -4,7 +4,6 @@ import csv
 import json
 import os
 import re
-import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -149,262 +148,10 @@ def test_comments_may_hold_anything(tmp_path):
     assert result("fit", write(tmp_path, text))["n"] == 6
 
 
-def made_rows(header, *rows):
-    """Rows as long as the header, whose further columns differ as well."""
-    more = header.count(",") - 2
-    return "".join(f"{row}{f',{i}7' * more}\n" for i, row in enumerate(rows, 1))
-
-
-@pytest.mark.parametrize(
-    "header, x, y",
-    [
-        ("when,threads,tps", "threads", "tps"),
-        ("clients,run,tps", "clients", "tps"),
-        ("clients,latency_avg_ms,rps", "clients", "rps"),
-        ("run_id,clients,requests/s", "clients", "requests/s"),
-        ("throughput (MB/s),N,p95", "N", "throughput (MB/s)"),
-        (",numThreads,ops_per_s", "numThreads", "ops_per_s"),
-        ("nodes,N,X_per_s", "N", "X_per_s"),
-        ("users,p99,requests_s", "users", "requests_s"),
-        ("cores,speed,error_rate", "cores", "speed"),
-        ("workers,tps_stddev,tps", "workers", "tps"),
-        ("tps,threads,elapsed", "threads", "tps"),
-        ("run,threads,foo", "threads", "foo"),
-        ("date,foo,tps", "foo", "tps"),
-        ("date,warehouses,bops", "warehouses", "bops"),
-        ("n_requests,threads,tps", "threads", "tps"),
-        ("x position,threads,tps", "threads", "tps"),
-        ("total_ops,threads,ops_per_s", "threads", "ops_per_s"),
-        ("seconds,threads,r_iops", "threads", "r_iops"),
-        (",threads,requests/s", "threads", "requests/s"),
-        ("time for 1 GB (s),threads,ops/µs", "threads", "ops/µs"),
-        ("R_mean,threads,writeMB_s", "threads", "writeMB_s"),
-        ("run,x,y", "x", "y"),
-        ("min,threads,ops", "threads", "ops"),
-        ("pods,rps,cpu_millicores", "pods", "rps"),
-        ("cpu,tps,latency_ms", "cpu", "tps"),
-        ("threads,cpu,tps", "threads", "tps"),
-        ("clients,ops,avg_ms", "clients", "ops"),
-        ("concurrent requests,p99,rps", "concurrent requests", "rps"),
-        ("requests_s,users,duration_s", "users", "requests_s"),
-        ("streams,QphH,wall_s", "streams", "QphH"),
-        ("threads,90% Line,Requests/sec", "threads", "Requests/sec"),
-        ("bogo ops,instances,bogo ops/s,real time (secs)", "instances", "bogo ops/s"),
-        ("date,threads,requests per second", "threads", "requests per second"),
-        # the throughput's own words come before others, and before those in brackets
-        (
-            "scale,clients,tps (without initial connection time)",
-            "clients",
-            "tps (without initial connection time)",
-        ),
-        ("keys,threads,throughput (err < 1 %)", "threads", "throughput (err < 1 %)"),
-        ("warmup,threads,tps_at_p99_limit", "threads", "tps_at_p99_limit"),
-        ("abort_rate,clients,commit_rate", "clients", "commit_rate"),
-        ("keys,threads,run throughput", "threads", "run throughput"),
-        ("tps_max,threads,tps_avg,tps_min", "threads", "tps_avg"),
-        ("Hits/sec,clients,Ops/sec,Misses/sec", "clients", "Ops/sec"),
-        ("ramp,vusers,rps", "vusers", "rps"),
-        ("R,cores,msg_s", "cores", "msg_s"),
-        ("threads,cpu_user,cpu_sys,tps", "threads", "tps"),
-        ("instances,throughput,instances_max", "instances", "throughput"),
-        ("host,threads,jobs/hr", "threads", "jobs/hr"),
-        ("threads,host,Mpps", "threads", "Mpps"),
-    ],
-)
-def test_columns_are_known_by_their_names(tmp_path, header, x, y):
-    """Not by their places; numbers of runs and times are neither load nor throughput."""
-    rows = made_rows(header, "3,1,10", "4,2,19", "5,4,33", "6,8,52")
-    got = result("fit", write(tmp_path, f"{header}\n{rows}"))
-    assert (got["x"], got["y"]) == (x, y)
-
-
-@pytest.mark.parametrize(
-    "header, what",
-    [
-        ("threads,tps,qps", "tps, qps may be the throughput"),
-        ("threads,nodes,tps", "threads, nodes may be the load"),
-        ("size,depth,width", "size, depth, width may be the load or the throughput"),
-        ("date,input,output", "input, output may be the load or the throughput"),
-        ("cpu,score,run", "cpu, score may be the load or the throughput"),
-        ("foo,mean,run", "foo, mean may be the load or the throughput"),
-        (",threads,requests", "requests may be a count"),
-        ("clients,commits,abort_rate", "commits may be a count"),
-        ("run,when,tps", "no column is known as the load"),
-        ("threads,tps per client,elapsed", "no column is known as the throughput"),
-        ("clients,total transactions,elapsed", "no column is known as the throughput"),
-        ("threads,n,tps", "threads, n may be the load"),
-        ("threads,requests,seconds", "requests may be a count"),
-        ("threads,ops,time_s", "ops may be a count"),
-        ("threads,kb,minutes", "kb may be a count"),
-        ("cpu,requests,run_time_s", "requests may be a count"),
-        ("threads,n_bytes,seconds", "no column is known as the throughput"),
-        ("jobs,mb_s,iops", "mb_s, iops may be the throughput"),
-        ("workers,bogo_ops,real time (secs)", "bogo_ops may be a count"),
-        ("streams,transfer_GB,seconds", "transfer_GB may be a count"),
-        ("threads,Complete requests,Time taken for tests (s)", "Complete requests may be a count"),
-        ("vus,http_reqs,http_req_duration_p95", "http_reqs may be a count"),
-        ("threads,instructions,seconds", "instructions may be a count"),
-        ("start,end,clients,requests", "requests may be a count"),
-        ("a,b,elapsed", "a, b may be the load or the throughput"),
-        ("date,tps,cpu", "no column is known as the load"),
-        ("requests,rps,p99", "no column is known as the load"),
-        ("n_requests,queries,cpu", "no column is known as the load"),
-        ("threads,time_all_queries_s,host", "no column is known as the throughput"),
-        ("threads,batch_size,latency_ms", "batch_size may be something else"),
-        ("threads,scale,tps_hit_ratio", "scale, tps_hit_ratio may be the throughput"),
-        ("threads,wallclock,watts", "no column is known as the throughput"),
-        ("n,t,U", "no column is known as the throughput"),
-        ("cores,ops/sec/core,host", "no column is known as the throughput"),
-        ("cpu,rps,memory", "no column is known as the load"),
-        ("threads,N,tps,sd,se", "threads, N may be the load"),  # as summarySE of R counts runs
-        ("threads,speed (ms),host", "no column is known as the throughput"),
-        ("threads,Throughput (%),host", "no column is known as the throughput"),
-        ("threads,jitter,cost", "no column is known as the throughput"),
-    ],
-)
-def test_columns_that_are_not_clear_are_refused_with_the_command_that_names_them(
-    tmp_path, header, what
-):
-    rows = made_rows(header, "1,10,3", "2,19,4", "4,33,5", "8,52,6")
-    path = write(tmp_path, f"{header}\n{rows}", "my table.csv")
-    message = refused("fit", path)
-    assert what in message
-    command = proposed(message)
-    assert command[:2] == ["fit", str(path)] and {"--x", "--y"} <= set(command)
-    if "COLUMN" in command:  # to be replaced by a name
-        assert "no column 'COLUMN'" in refused(*command)
-    else:
-        got = result(*command)
-        assert {got["x"], got["y"]} <= set(header.split(","))
-
-
-def proposed(message):
-    """The arguments of the command that a refusal proposes."""
-    return shlex.split(re.search(r"as in: nummodel (.*) \(in a report", message)[1])
-
-
-def test_two_columns_that_say_nothing_are_not_taken_in_their_order(tmp_path):
-    """The user copies the command, and swaps the names if they are the other way round."""
-    path = write(tmp_path, "Durchsatz;Klienten\n10;1\n19;2\n33;4\n52;8\n")
-    message = refused("fit", path)
-    assert "Durchsatz, Klienten may be the load or the throughput" in message
-    assert "the load named by --x and the throughput by --y" in message
-    fit, file, x, first, y, second = proposed(message)
-    assert (first, second) == ("Durchsatz", "Klienten")
-    got = result(fit, file, x, second, y, first)
-    assert (got["x"], got["y"]) == ("Klienten", "Durchsatz")
-    for known, other in (("--x", "Klienten"), ("--y", "Durchsatz")):
-        again = result("fit", path, known, other)
-        assert "though its name does not say so" in again["warnings"].pop(0)
-        assert again == got
-
-
-@pytest.mark.parametrize(
-    "load, count", [("vus", "http_reqs"), ("c", "transactions"), ("threads", "requests")]
-)
-def test_a_count_is_a_throughput_only_where_the_user_says_so(tmp_path, load, count):
-    points = "\n1,10\n2,19\n4,33\n8,52\n"
-    message = refused("fit", write(tmp_path, f"{load},{count}{points}"))
-    assert f"{count} may be a count" in message and "if all runs took the same time" in message
-    assert proposed(message)[2:] == ["--x", load, "--y", count]
-    assert result("fit", tmp_path / "table.csv", "--y", count)["x"] == load
-    for rate in (f"{count}_s", f"{count}/s", f"{count} per minute", "ops", "tps"):
-        assert result("fit", write(tmp_path, f"{load},{rate}{points}"))["y"] == rate
-
-
-@pytest.mark.parametrize(
-    "header, x, y",
-    [
-        ("run,when,tps", "COLUMN", "tps"),
-        ("time,id,ops", "COLUMN", "ops"),
-        ("latency,rate,throughput", "rate", "throughput"),
-        ("test,rps,min_ms", "rps", "COLUMN"),
-        ("Nr,rps,host", "rps", "COLUMN"),
-        ("rps,latency_ms,cpu_pct", "rps", "COLUMN"),
-        ("achieved_rps,offered_rps,p99", "offered_rps", "achieved_rps"),
-        ("target_tps,tps,latency_ms", "target_tps", "tps"),
-        ("Max,size,tps", "size", "tps"),
-        ("threads,test,seconds", "threads", "COLUMN"),
-        ("threads,experiment,id", "threads", "COLUMN"),
-        ("threads,nr,wall_s", "threads", "COLUMN"),
-        ("threads,ts,rtt", "threads", "COLUMN"),
-        ("user,real,sys", "user", "COLUMN"),
-        ("hosts,cores,time", "hosts", "COLUMN"),
-        ("procs,ns/op,B/op", "procs", "COLUMN"),
-        ("threads,Average,p90", "threads", "COLUMN"),
-        ("threads,Average", "threads", "COLUMN"),
-        ("threads,max", "threads", "COLUMN"),
-        ("x,foo", "foo", "x"),
-        ("date,requests", "COLUMN", "requests"),
-        ("p,T,run", "p", "COLUMN"),
-        ("uid,c,transactions", "c", "transactions"),
-        ("users,hits,run", "users", "hits"),
-    ],
-)
-def test_no_run_id_or_time_is_proposed(tmp_path, header, x, y):
-    """Nor a load or a share as the throughput: the user writes a name in place of COLUMN."""
-    rows = [header, *("1,10,3", "2,19,4", "4,33,5", "8,52,6")]
-    rows = [",".join(row.split(",")[: len(header.split(","))]) for row in rows]
-    path = write(tmp_path, "\n".join(rows))
-    assert proposed(refused("fit", path))[2:] == ["--x", x, "--y", y]
-
-
-def test_a_column_of_one_value_is_not_guessed(tmp_path):
-    fixed = write(
-        tmp_path, "jobs,iodepth,iops\n" + "".join(f"1,{n},{9 * n}\n" for n in (1, 2, 4, 8))
-    )
-    assert result("fit", fixed)["x"] == "iodepth"
-    unknown = write(tmp_path, "threads,scale\n" + "".join(f"{n},100\n" for n in (1, 2, 4, 8)))
-    assert "no column is known as the throughput" in refused("fit", unknown)
-    named_N = write(
-        tmp_path, "cores,N,gflops\n" + "".join(f"{n},9,{8 * n}\n" for n in (1, 2, 4, 8))
-    )
-    assert result("fit", named_N)["x"] == "cores"
-
-
-def test_units_in_the_cells_tell_a_time_from_a_throughput(tmp_path):
-    """As in the tables of JMH, for which "Score" may be either."""
-    for unit, is_rate in (("ops/ms", True), ("us/op", False)):
-        rows = "".join(f"run,{n},{9 * n},{unit}\n" for n in (1, 2, 4, 8))
-        path = write(tmp_path, f"Benchmark,Threads,Score,Unit\n{rows}")
-        if is_rate:
-            assert result("fit", path)["y"] == "Score"
-        else:
-            assert "Score may be something else" in refused("fit", path)
-
-
-@pytest.mark.parametrize(
-    "header",
-    ["requests,cpu", "requests,cpu,seconds", "seconds,requests,cpu", "cpu,seconds,requests"],
-)
-def test_a_count_is_proposed_as_the_throughput_and_not_as_the_load(tmp_path, header):
-    rows = [row[: 2 * header.count(",") + 1] for row in ("1,2,3", "2,3,5", "4,7,8")]
-    message = refused("fit", write(tmp_path, "\n".join([header, *rows])))
-    assert "--x cpu --y requests " in message
-
-
-@pytest.mark.parametrize(
-    "header",
-    [
-        "threads,run,elapsed_s",
-        "threads,runtime,when",
-        "threads,uid,mean (µs)",
-        "threads,99th,R",
-        "N,R,W",
-        "N,req_latency_s,R_mean",
-        "threads,query_s,run",
-        "threads,cpu,latency_ms",
-    ],
-)
-def test_times_are_not_proposed_as_throughputs(tmp_path, header):
-    message = refused("fit", write(tmp_path, f"{header}\n1,10,3\n2,19,4\n4,33,5\n8,52,6\n"))
-    assert "a throughput is work over time" in message and "--y COLUMN" in message
-
-
 @pytest.mark.parametrize(
     "text, what",
     [
-        ("threads tps\n1 10\n2 19\n", "only 'threads tps'"),
+        ("threads\n1\n2\n", "no column is known as the throughput"),
         ("N;X\n1;1.012,3\n2;1.9\n", "without thousands separators"),
         ("threads,tps\n1,10\n2,\n4,33\n", "tps is '', expected a number\n"),
     ],
@@ -431,22 +178,6 @@ def test_columns_that_are_named(tmp_path, options, x, y):
     rows = "when,threads,tps\n3,1,10\n4,2,19\n5,4,33\n6,8,52\n"
     got = result("fit", write(tmp_path, rows), *options, "--law", "linear")
     assert (got["x"], got["y"]) == (x, y)
-
-
-@pytest.mark.parametrize(
-    "options, hint",
-    [
-        ((), "no x was given: --x NAME, or in a report -p x=NAME; the columns are: size, tps"),
-        (("--x", "tps"), "no y was given: --y NAME, or in a report -p y=NAME; the columns are:"),
-        (("--x", "size", "--y", "tps"), ""),
-        (("--x", "tps", "--y", "host"), ""),
-    ],
-)
-def test_a_guess_that_went_wrong_says_how_to_name_the_column(tmp_path, options, hint):
-    rows = "size,tps,host,note\n2 threads,10,a,fast\n1,19,b,slow\n"
-    message = refused("fit", write(tmp_path, rows), *options)
-    assert "expected a number" in message and hint in message
-    assert ("was given" in message) == bool(hint)
 
 
 @pytest.mark.parametrize("option", ["--x", "--y", "--weights", "--law", "--holdout"])
@@ -476,58 +207,9 @@ def test_points_that_do_not_part_thousands(tmp_path, points):
 
 
 def test_what_parts_cells_is_not_counted_inside_quotes(tmp_path):
-    text = GOOD.replace(",", ";").replace("N;X", '"load, threads, all";"X, per s"')
+    text = GOOD.replace(",", ";").replace("N;X", '"threads (all, of two)";"X, per s"')
     got = result("fit", write(tmp_path, text))
-    assert (got["x"], got["y"], got["n"]) == ("load, threads, all", "X, per s", 6)
-
-
-def test_configurations_in_one_file_are_noticed(tmp_path):
-    """And split by the command that the warning tells; not repetitions, dates or comments."""
-    text = "N,config,version,X,comment\n" + "\n".join(
-        f"{n},{c},{v},{x},note {n}{c}"
-        for c, v, speed in (("a", 5.3, 10), ("b b", 5.4, 12))
-        for n, x in ((1, speed), (2, 1.9 * speed), (4, 3.5 * speed), (8, 5 * speed))
-    )
-    path = write(tmp_path, text + "\n")
-    warned = [w for w in result("fit", path)["warnings"] if "fitted together" in w]
-    assert len(warned) == 2
-    assert "different config (a, b b)" in warned[0] and "version (5.3, 5.4)" in warned[1]
-    (split,) = re.findall(r"awk .*(?= \| nummodel fit -$)", warned[0])
-    alone = subprocess.run(split, shell=True, capture_output=True, text=True, check=True)
-    assert alone.stdout.count("\n") == 5
-    assert result("fit", write(tmp_path, alone.stdout, "a.csv"))["warnings"] != []
-    assert not any(
-        "fitted together" in w for w in result("fit", tmp_path / "a.csv", "--x", "N")["warnings"]
-    )
-    runs = "N,run,date,X\n" + "".join(
-        f"{n},r{i},2026-01-0{i},{10 * n + i}\n" for n in (1, 2, 4, 8) for i in (1, 2)
-    )
-    assert not any("fitted together" in w for w in result("fit", write(tmp_path, runs))["warnings"])
-
-
-def test_the_command_that_splits_a_file_knows_comments_and_windows(tmp_path):
-    rows = "".join(f"{n},{x},{c}\n" for c in "ab" for n, x in ((1, 10), (2, 19), (4, 33)))
-    path = write(tmp_path, f"# made by hand\n\nN,X,config\n{rows}".replace("\n", "\r\n"))
-    (split,) = re.findall(r"awk .*(?= \| nummodel fit -)", nummodel("fit", path).stderr)
-    alone = subprocess.run(split, shell=True, capture_output=True, text=True, check=True)
-    assert result("fit", write(tmp_path, alone.stdout, "a.csv"))["n"] == 3
-
-
-@pytest.mark.parametrize(
-    "name, values, noticed",
-    [
-        ("batch_size", (1, 64), True),
-        ("warmup", (1, 0), True),
-        ("read_pct", (50, 95), False),  # by its name a share that was measured
-        ("temperature", (40, 40, 41, 42, 42, 43, 44, 45), False),
-    ],
-)
-def test_configurations_that_are_numbers_are_noticed(tmp_path, name, values, noticed):
-    points = [(1, 10), (2, 19), (4, 33), (8, 52), (1, 12), (2, 22), (4, 40), (8, 60)]
-    each = np.repeat(values, len(points) // len(values))
-    rows = "".join(f"{n},{v},{x}\n" for (n, x), v in zip(points, each, strict=True))
-    warned = result("fit", write(tmp_path, f"threads,{name},tps\n{rows}"))["warnings"]
-    assert any(f"different {name}" in warning for warning in warned) == noticed
+    assert (got["x"], got["y"], got["n"]) == ("threads (all, of two)", "X, per s", 6)
 
 
 def test_a_row_held_out_that_lies_outside_its_interval_is_a_warning(tmp_path):
@@ -622,7 +304,7 @@ def test_warnings_are_about_the_chosen_law_or_about_all_if_none_is_chosen(tmp_pa
     assert few["chosen"] is None
     beside = (
         EXTRAPOLATION,
-        next(w for w in few["warnings"] if w.startswith("not used: util_pct;")),
+        next(w for w in few["warnings"] if w.startswith("not used: ")),
     )
     named = {w.partition(": ")[0] for w in few["warnings"] if w not in beside}
     assert {"gustafson", "usl"} <= named <= set(few["laws"])
@@ -849,10 +531,10 @@ def test_forecasts_that_nobody_checked_are_told(tmp_path, options, warning):
 
 
 @pytest.mark.parametrize(
-    "wanted", ["R=0.15", "R=0.15s", "R=150ms", "R_ms=150", "latency_us=150000"]
+    "wanted", ["R=0.15", "R=0.15s", "R=150ms", "R_ms=150", "R_us=150000", "resp time (ms)=150"]
 )
 def test_a_target_may_have_a_unit(tmp_path, wanted):
-    path = write(tmp_path, "N,tps,R_ms\n1,10,100\n2,19,105\n4,33,121\n8,52,154\n")
+    path = write(tmp_path, "N,tps,resp time (ms)\n1,10,100\n2,19,105\n4,33,121\n8,52,154\n")
     options = ("fit", path, "--law", "amdahl", "--target")
     assert result(*options, wanted)["target"]["value"] == pytest.approx(0.15)
     said = " ".join(nummodel(*options, wanted).stdout.split())
@@ -872,17 +554,6 @@ def test_a_target_in_seconds_says_what_it_takes_the_throughput_for(tmp_path):
     assert told in " ".join(nummodel(*options, "R=500ms").stdout.split())
     plain = " ".join(nummodel(*options, "R=0.5").stdout.split())
     assert "A mean response time of 0.5 or less" in plain and told not in plain
-
-
-def test_the_rate_that_a_generator_set_may_be_the_load(tmp_path):
-    """The proposed command works once the table has the throughput that was measured."""
-    table = "rps,latency_ms,cpu_pct\n100,5,10\n200,5.5,20\n400,7,41\n800,14,83\n"
-    message = refused("fit", write(tmp_path, table))
-    assert "expected one with numbers of users or threads; or if a load generator set" in message
-    whole = write(tmp_path, "rps,measured\n100,99\n200,198\n400,390\n800,750\n")
-    command = [part.replace("COLUMN", "measured") for part in proposed(message)]
-    got = result(*command)
-    assert command[1] == str(whole) and (got["x"], got["y"]) == ("rps", "measured")
 
 
 @pytest.mark.parametrize(
@@ -1017,10 +688,10 @@ def test_alone_it_prints_its_help():
 def test_what_is_quoted_cannot_steer_a_terminal_or_fill_it(tmp_path):
     odd = "X\x1b[31m\u202e"
     text = GOOD.replace("N,X", f"N,{odd}")
-    done = nummodel("fit", write(tmp_path, text))
+    done = nummodel("fit", write(tmp_path, text), "--y", odd)
     assert done.returncode == 0 and r"X\x1b[31m\u202e against N" in done.stdout
     for path, what in (
-        (write(tmp_path, text.replace("19", "\x1b[2J"), "1"), "expected a number"),
+        (write(tmp_path, GOOD.replace("19", "\x1b[2J"), "1"), "expected a number"),
         (write(tmp_path, GOOD.replace("19", "x" * 100_000), "2"), "expected a number"),
         (write(tmp_path, GOOD.replace("X", "x" * 100_000), "3"), ""),
         ("x" * 5000, "File name too long"),
@@ -1153,7 +824,7 @@ def test_fit_for_people():
         (GOOD.replace("4,35", "4"), ":4:", "1 cells, expected 2"),
         (b"\x89PNG\r\n\x1a\n\0\0", "", "not text in UTF-8"),
         (GOOD.encode() + b"\0", "", "not text"),
-        ("N\n1\n2\n", "", "expected a column for X"),
+        ("N\n1\n2\n", "", "no column is known as the throughput"),
         ('N,X\n1,"10\n2,20\n', ":3:", "unexpected end of data"),
         ("1,10\n2,20\n4,30\n", ":1:", "expected a header"),
         (GOOD.replace("19", "1e-300"), ":3:", "1e-100"),
@@ -1263,7 +934,7 @@ def test_a_report_of_one_run_tells_its_page_and_ends_with_what_failed(tmp_path):
         assert done.stderr.endswith("nummodel: 1 of 1 runs failed\n") == bool(code)
 
 
-@pytest.mark.parametrize("kind", ["notebooks", "laws", "tables", "readers"])
+@pytest.mark.parametrize("kind", ["notebooks", "laws", "tables", "readers", "columns"])
 def test_lists(kind):
     lines = nummodel("list", kind).stdout.splitlines()
     assert lines and all(len(line.split(maxsplit=1)) == 2 for line in lines)
@@ -1330,7 +1001,7 @@ def test_a_table_whose_name_is_misspelt_is_meant():
 
 def test_a_published_table_is_called_by_its_name_where_it_is_refused():
     done = nummodel("fit", "zvm-scaling")
-    assert done.returncode == 2 and "nummodel fit zvm-scaling --x N" in done.stderr
+    assert done.returncode == 2 and "nummodel fit zvm-scaling --use N=N" in done.stderr
     assert done.stderr.startswith("nummodel: zvm-scaling: ")
 
 

@@ -9,7 +9,6 @@ import numpy as np
 from nummodel.arguments import FULLEST
 from nummodel.fits.closed import TOLERANCE
 from nummodel.nomenclature import show
-from nummodel.records import columns
 from nummodel.records.columns import SIZES, Points
 
 #: A given think time is doubted by as many standard errors, and by at least this share of it and of
@@ -45,7 +44,7 @@ def agreed(used: Points, given: dict[str, float]) -> Agreed:
     measured = {n: v for n, v in measured.items() if n not in idle}
     known = constant | given
     notes: list[str] = []
-    if columns.ARRIVALS.search(used.x):
+    if used.arrivals:
         notes = [
             f"{used.x} is a rate of arrivals, and no number of users, so N = X (R + Z) is not used",
             "R and Z are not used, as docs/use.md has the laws of open systems for them",

@@ -5,7 +5,7 @@ its model brings: the same demands, think time and users, with one station chang
 system meets the measurements, no such gain is told.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -59,15 +59,23 @@ class Gain(NamedTuple):
     hangs_on: str
 
 
-def read(path: str | Path, x: str = "", y: str = "", known: str = "", level: float = 0.95):
+def read(
+    path: str | Path,
+    x: str = "",
+    y: str = "",
+    known: str = "",
+    level: float = 0.95,
+    use: str | Iterable[str] = (),
+    only: str | Iterable[str] = (),
+) -> "Limits":
     """The `Limits` of the system that a table or a folder with outputs of tools was measured on.
 
     `known` has numbers of servers and the think time, as in "c_cpu=4,Z=1"; `fits.closed.fit_closed`
-    says what is assumed of others. If the system then misses nothing but one utilisation, this is
-    left out where the others show a limit. Raises InputError for what cannot be used, and where
-    more than one number of servers is unknown.
+    says what is assumed of others; `use` and `only` are those of `columns.read`. If the system then
+    misses nothing but one utilisation, this is left out where the others show a limit. Raises
+    InputError for what cannot be used, and where more than one number of servers is unknown.
     """
-    system = _read(path, x, y, known, level)
+    system = _read(path, x, y, known, level, use, only)
     if not system.rejected or farthest(system.fit) <= NEARLY:
         return system
     missed = _no_model.alone(system)
@@ -75,7 +83,7 @@ def read(path: str | Path, x: str = "", y: str = "", known: str = "", level: flo
         used = f"{show(_words.in_use(system, missed.name[2:]), '%')} at the last load"
         why = f"it was {used}, but the best system with it misses only it, {missed.much}"
         with suppress(InputError):  # without it, too little may be known
-            others = _read(path, x, y, known, level, (missed.name, why))
+            others = _read(path, x, y, known, level, use, only, (missed.name, why))
             shown = f"U_{others.stations[0]}" in others.study.measured
             if shown and not others.rejected and not others.unmet:
                 return others
@@ -88,6 +96,8 @@ def _read(
     y: str,
     known: str,
     level: float,
+    use: str | Iterable[str],
+    only: str | Iterable[str],
     without: tuple[str, str] | None = None,
 ) -> "Limits":
     """As `read`, `without` one utilisation, which is left out for a reason, or with all of them."""
@@ -96,9 +106,14 @@ def _read(
     given = [text for text in known.split(",") if text.strip()]
     given = [text for text in given if text.partition("=")[0].strip() != its]
     servers = ",".join(given)
-    study = fit_table(
-        path, x or None, y or None, "closed", level=level, known=servers, without=without
-    )
+    how: dict[str, Any] = {
+        "level": level,
+        "known": servers,
+        "without": without,
+        "use": use,
+        "only": only,
+    }
+    study = fit_table(path, x or None, y or None, "closed", **how)
     return Limits(study, left_out)
 
 

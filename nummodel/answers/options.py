@@ -2,14 +2,14 @@
 
 import operator
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 import numpy as np
 
 from nummodel.arguments import LARGEST
 from nummodel.errors import InputError
-from nummodel.records.columns import SIZES, quantity
+from nummodel.records.columns import SIZES
 from nummodel.records.readers.table import is_number
 
 COMPARISONS = {
@@ -28,22 +28,22 @@ class Target(NamedTuple):
 
 
 def target(
-    wanted: str | None, y: str = "X", of_file: tuple[str, float] = ("", 1.0)
+    wanted: str | None, y: str = "X", found: Mapping[str, tuple[str, float]] | None = None
 ) -> Target | None:
-    """The target in a text such as "R=0.5", "R=500ms" or "X=1000". R may have a name that columns
-    have, such as R_ms, and X is also called `y`; or as it is in the file, which has it multiplied
-    by a number (`of_file`). Raises InputError.
+    """The target in a text such as "R=0.5", "R=500ms", "R_ms=500" or "X=1000". X is also called
+    `y`, and both as in the file: `found` has these names, and by what the file's figures were
+    multiplied. Raises InputError.
     """
     if not wanted:
         return None
     name, _, value = (part.strip() for part in wanted.partition("="))
-    meant, size = ("X", 1.0) if name in ("X", y) else quantity(name)
-    called, times = of_file
-    if name == called:
-        meant, size = "X", times
-    elif name == "X" and times != 1:
-        both = f"{called}=... or {y}=..."
-        raise InputError(f"--target {wanted}: {called} was made {y}, expected {both}")
+    found = found or {}
+    (X, times), (R, unit) = found.get("X", ("X", 1.0)), found.get("R", ("R", 1.0))
+    known = {f"R_{ending}": ("R", size) for ending, size in SIZES.items()}
+    known |= {R: ("R", unit), "R": ("R", 1.0), "X": ("X", 1.0), y: ("X", 1.0), X: ("X", times)}
+    meant, size = known.get(name, ("", 1.0))
+    if name == "X" != X and times != 1:
+        raise InputError(f"--target {wanted}: {X} was made {y}, expected {X}=... or {y}=...")
     parted = re.fullmatch(r"(.*?)\s*([a-zµμ]+)", value)
     if meant == "R" == name and parted:
         value, size = parted[1], SIZES.get(parted[2], np.nan)

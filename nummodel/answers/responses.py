@@ -2,6 +2,7 @@
 times, where both tables have them.
 """
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,8 @@ def document(
     y: str | None,
     weights: str,
     level: float,
+    use: str | Iterable[str] = (),
+    only: str | Iterable[str] = (),
 ) -> dict[str, Any]:
     """Read and compare two tables: what the command line prints as JSON, with `response` if both
     have mean response times. Raises InputError as `change.compared` does, for tables whose
@@ -35,7 +38,8 @@ def document(
     """
     if not 0 < level < 1:
         raise InputError(f"--level {level}: expected a number between 0 and 1")
-    tables = [columns.read(path, x, y, weights, system=False) for path in (before, after)]
+    how: dict[str, Any] = {"system": False, "use": use, "only": only}
+    tables = [columns.read(path, x, y, weights, **how) for path in (before, after)]
     names = [points.y for points in tables]
     if names[0].lower() != names[1].lower():
         raise InputError(
@@ -46,7 +50,7 @@ def document(
     some = [points for points in tables if "R" in points.others]
     if len(some) == 1:
         without = after if "R" in tables[0].others else before
-        told = f"{without} has no mean response time that is known: call it R_ms or R_s"
+        told = f"{without} has no mean response time that is known: name it by --use 'R[ms]=...'"
         result["warnings"].append(told)
     elif some and tables[0].seconds != tables[1].seconds:
         result["warnings"].append(

@@ -262,6 +262,8 @@ def fit_table(
     known: str | None = None,
     target: str | None = None,
     without: tuple[str, str] | None = None,
+    use: str | Iterable[str] = (),
+    only: str | Iterable[str] = (),
 ) -> Study:
     """Read a table, and fit one law or all.
 
@@ -269,20 +271,22 @@ def fit_table(
     but predicted. `at` are loads at which to forecast, as in "200,400". `known` has the think time,
     in the unit of time of the throughput, and numbers of servers, as in "Z=1,c_cpu=4". `target` is
     a throughput or a mean response time to be met, as in "X=1000" or "R=0.5". `without` is a
-    utilisation that is not used, nor the servers of its station, and why. Raises InputError for a
-    file, a column or an option that cannot be used.
+    utilisation that is not used, nor the servers of its station, and why. `use` says what columns
+    hold, and `only` picks rows, as `columns.read` has them. Raises InputError for a file, a column
+    or an option that cannot be used.
     """
     if not 0 < level < 1:
         raise InputError(f"--level {level}: expected a number between 0 and 1")
     loads = options.loads(at)
-    points = columns.read(path, x, y, weights, complete=law == closed.CLOSED)
+    complete = law == closed.CLOSED
+    points = columns.read(path, x, y, weights, complete=complete, use=use, only=only)
     if without:
         name, why = without
         its = (name, name.replace("U_", "c_", 1))
         others = {n: v for n, v in points.others.items() if n not in its}
         warnings = (*points.warnings, f"{name} is not used: {why}")
         points = points._replace(others=others, warnings=warnings)
-    wanted = options.target(target, points.y, points.of_file)
+    wanted = options.target(target, points.y, points.found)
     stations = [n[2:] for n in points.others if n.startswith("U_") and n != "U_lock"]
     given = options.given(known, stations)
     is_new = options.held_out(holdout, points.N, points.x)

@@ -1,139 +1,143 @@
-"""What a column of a user's table holds, by what the words in its name say."""
+"""What a column holds, by the list of names in columns.csv. Nothing else is guessed."""
 
+import csv
 import re
 from functools import cache
-from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+from unicodedata import normalize
 
-#: Words that tell how much runs of one load differ.
-DEVIATION = "error errors err sd std stddev stdev se sem stderr sigma spread ci"
-#: The roles of the words in a column's name. If they have several, the first of this list decides,
-#: but for what `kind` says of "per", percentiles, brackets and single letters.
-WORDS = {
-    "other": f"{DEVIATION} util utilization "
-    "utilisation pct percent idle share ratio hit miss misses efficiency fail failed failure "
-    "failures passed abort aborts aborted success drop drops dropped loss lost retries retr "
-    "retransmits timeouts clock hz mhz ghz watt watts power energy joules temp temperature u q l "
-    "rho",  # neither load nor throughput
-    "time": "latency latencies lat response resp rt rtt delay pause jitter ttft wait waiting "
-    "sojourn r w",  # of a request
-    "moment": "when ts date datetime day timestamp stamp epoch start second minute hour min",
-    "duration": "t time times duration elapsed wall wallclock real took runtime walltime cputime "
-    "makespan end s sec secs seconds mins minutes hr hours",  # of a run, whose work is a count
-    "unit": "ms msec us µs μs usec ns nsec h",  # alone a duration, beside unknown words a time
-    "throughput": "x throughput thruput xput tps qps rps eps fps pps mpps ktps kqps krps iops "
-    "kiops tpm tpmc nopm tph qphh itr mips flops mflops gflops tflops bops kbps mbps gbps "
-    "bandwidth speed speedup goodput rate",
-    "run": "id ids run runs rep reps repeat repetition replicate iteration iter trial seed index "
-    "idx row line sample samples round attempt uid pid",
-    "configuration": "config configuration setting settings variant version release build host "
-    "machine name mode branch commit compiler kernel engine",
-    "rate or count": "ops",
-    "load": "n thread threads client clients user users vu vus vusers connection connections "
-    "processor processors cpus vcpus core cores worker workers process processes procs nodes "
-    "servers hosts machines instances concurrency concurrent load population customers sessions "
-    "terminals streams jobs numjobs parallelism iodepth qd",
-    "resource": "cpu sys mem memory rss",  # as the first column perhaps the load; no throughput
-    "count": "operations req reqs requests tx txn transactions queries msg msgs messages commits "
-    "events records rows tuples items frames cycles instructions iterations hits reads writes "
-    "inserts updates bytes kbytes mbytes gbytes kb mb gb tb kib mib gib tib",
-    "item": "operation request transaction query message event record byte",  # one of a count
-    "measured": "gc heap spin iowait steal nice free change growth cost overhead "
-    "slowdown",  # where no word says more
-    "number": "num number nr total count completed test experiment",  # "total ops" are no rate
-}
-ROLES = {word: role for role, words in WORDS.items() for word in words.split()}
-TIMES = {"time", "moment", "duration", "unit"}
-#: A column with one of these words says less than one without.
-PARTIAL = {"min", "max", "minimum", "maximum", "best", "worst", "peak", "hits"}
-#: What has one of these words was measured, and is no load.
-MEANS = {"avg", "average", "mean", "median"}
-SPREAD = {*DEVIATION.split()}
-#: A word for a percentile.
-PERCENTILE = "[pq][0-9]+|[0-9]+th"
-#: Words for a utilisation. A "load" is one in percent; without a unit it may be a queue.
-USED = {"util", "utilization", "utilisation", "usage", "use", "used", "busy"}
-#: The words of a unit of time.
-SECONDS = {*"ms msec us µs μs usec ns nsec s sec secs seconds mins minutes h hr hours".split()}
-#: Beside "cpu" or "rss" these words say whose time or memory it is.
-WHOSE = {"user", "client", "server", "process", "system"}
+#: Units of times, in seconds, of shares, and of what happens in a time, per second.
+SIZES = dict.fromkeys("s sec secs second seconds".split(), 1.0)
+SIZES |= {"ms": 1e-3, "msec": 1e-3, "us": 1e-6, "μs": 1e-6, "µs": 1e-6, "usec": 1e-6, "ns": 1e-9}
+LONGER = {"min": 60.0, "minute": 60.0, "h": 3600.0, "hr": 3600.0, "hour": 3600.0}
+RATES = {f"/{unit}": 1 / size for unit, size in (SIZES | LONGER).items()}
+SHARES = {"%", "pct", "perc", "percent"}
+#: Throughputs that are not those of a second.
+SCALES = {"tpm": 1 / 60, "tpmc": 1 / 60, "nopm": 1 / 60, "tph": 1 / 3600, "mpps": 1e6}
+BRACKETS = re.compile(r"[(\[]([^()\[\]]*)[)\]]")
+#: Words of a name that do not count if others are there.
+SMALL = {*"avg average mean num number nr no of the n".split()}
+#: Names of disks, as iostat has them.
+DEVICE = re.compile(r"sd[a-z]+|nvme\d+n\d+|x?vd[a-z]+|dm-?\d+|md\d+")
+#: What may be said of a column by --use, with its unit.
+QUANTITY = re.compile(
+    r"(N|X|lamda|R|Z|R_p\d+|[XR]_s[ed]|errors|run|[Uc]_[A-Za-z]\w*)\s*(?:\[(.*)\])?"
+)
 
 
-#: Rates that are not those of a second, by their names and by the word after "per".
-RATES = {"tpm": 1 / 60, "tpmc": 1 / 60, "nopm": 1 / 60, "tph": 1 / 3600, "mpps": 1e6}
-RATES |= dict.fromkeys(("ktps", "kqps", "krps", "kiops"), 1e3)
-RATES |= {f"per {t}": 1 / 60 for t in ("min", "minute")}
-RATES |= {f"per {t}": 1 / 3600 for t in ("h", "hr", "hour")}
+class Row(NamedTuple):
+    """What a column holds, its unit (with "?" it may lack one; "any": it does not matter), what
+    that means, and the names for it, between commas.
+    """
 
-CLEAR = ("throughput", "load")
+    quantity: str
+    unit: str
+    meaning: str
+    names: str
+
+
+class Meaning(NamedTuple):
+    """What a column holds, "" if its name is not in the list; the size of its unit; the kind of its
+    unit (time, share or rate; "" if it has none); and its name when folded.
+    """
+
+    quantity: str
+    size: float = 1.0
+    kind: str = ""
+    plain: str = ""
 
 
 @cache
-def kind(name: str) -> str:
-    """What a column holds, by its name: a role of `WORDS`, or "" where the name says nothing.
-
-    >>> kind("X, per s"), kind("latency_avg_ms"), kind("numClients"), kind("tps_per_client")
-    ('throughput', 'time', 'load', 'other')
-    """
-    outside, inside = re.sub(r"[(\[].*?[)\]]", " ", name), re.findall(r"[(\[](.*?)[)\]]", name)
-    units = [words(unit) for unit in inside]
-    other_unit = any({*unit} <= SECONDS or unit[0] in ("pct", "percent") for unit in units if unit)
-    if inside and not other_unit and (sure := kind(outside)) in CLEAR:
-        return sure
-    said = words(name)
-    if not said:
-        return "run"  # as the column without a name, which pandas writes for row numbers
-    # "N" is the load, but "n_requests" is how many requests there were, and "r_iops" are reads.
-    some = [word for word in said if word not in ("n", "x")] or said
-    roles = {ROLES[word] for word in some if word in ROLES and word not in (*"rwtuql", *PARTIAL)}
-    if roles <= TIMES:
-        roles |= {ROLES[word] for word in some if word in ROLES}
-    if "throughput" not in roles:
-        roles |= {"time" for word in said if re.fullmatch(PERCENTILE, word)}
-    after = {ROLES.get(next_word) for word, next_word in pairwise(said) if word == "per"}
-    if after and "other" not in roles:
-        before = {ROLES.get(word) for word in said[: said.index("per")]}
-        return "throughput" if after <= TIMES - {"time"} else "time" if before & TIMES else "other"
-    if {"cpu", "processor"} & {*said} and {*USED, "load"} & {*said}:
-        return "other"
-    if {"cpu", "rss"} & {*said} and WHOSE & {*said} and "throughput" not in roles:
-        return "resource"
-    first = next((role for role in WORDS if role in roles), "")
-    if first in ("rate or count", "count", "item") and ("number" in roles or "n" in said):
-        return "other"
-    alone = all(ROLES.get(word) in ("unit", "run", "number") for word in some)
-    number = "run" if {"nr", "test", "experiment"} & set(said) else "count"
-    means = {
-        "item": "count",
-        "measured": "other",
-        "unit": "duration" if alone else "time",
-        "number": alone * number,
-    }
-    return means.get(first, first)
+def listed() -> list[Row]:
+    """The list of known names."""
+    text = Path(__file__).with_name("columns.csv").read_text(encoding="utf-8")
+    return [Row(*row) for row in csv.reader(text.splitlines()[1:])]
 
 
-def per_second(name: str) -> float:
-    """What a throughput of this name is multiplied by to be that of a second.
-
-    >>> per_second("kIOPS"), per_second("ktps"), 3600 * per_second("jobs/h")
-    (1000.0, 1000.0, 1.0)
-    """
-    said = words(name)
-    known = [*said, *(f"{a}{gap}{b}" for a, b in pairwise(said) for gap in (" ", ""))]
-    return next((RATES[word] for word in known if word in RATES), 1.0)
-
-
-def words(name: str) -> list[str]:
-    """The words of a name in lower case: num, clients of "numClients"; mb, per, s of "MB_s"."""
-    parted = re.sub("(?<=[a-z])(?=[A-Z][A-Za-z])", " ", name).lower()
-    parted = parted.replace("/", " per ").replace("%", " pct ")
-    found = re.findall(r"[^\W_]+", parted)
-    if len(found) > 1 and re.search("_s(ec|econd)?$", parted):
-        roles = [ROLES.get(word) for word in found[:-1]]
-        if roles[-1] in ("rate or count", "count") and not TIMES & set(roles):
-            return [*found[:-1], "per", "s"]
+@cache
+def _known() -> dict[str, list[Row]]:
+    """The rows of the list by the names in them, when folded."""
+    found: dict[str, list[Row]] = {}
+    for row in listed():
+        for name in row.names.split(", "):
+            found.setdefault("".join(re.findall(r"[^\W_]+", name)), []).append(row)
     return found
 
 
-def bare(name: str) -> bool:
-    """Whether a name is only "mean" or "max" and the like: it may be the mean of times."""
-    return not kind(name) and MEANS | PARTIAL >= set(words(name))
+def _words(name: str) -> list[str]:
+    text = re.sub("(?<=[a-z])(?=[A-Z])", " ", normalize("NFKC", name)).lower()
+    return ["/" if word == "per" else word for word in re.findall(r"[^\W_]+|[%/]", text)]
+
+
+def _parted(words: list[str]) -> tuple[list[str], str, float]:
+    """The words of a name without its unit, and the kind and the size of the unit."""
+    if SHARES & {*words}:
+        return [word for word in words if word not in SHARES], "share", 0.01
+    rate = "".join(words[-2:])
+    if rate in RATES:
+        return words[:-2], "rate", RATES[rate]
+    if words[1:] and words[-1] in SIZES:
+        return words[:-1], "time", SIZES[words[-1]]
+    return words, "", 1.0
+
+
+def unit_of(text: str) -> tuple[str, float] | None:
+    """The kind and the size of a unit, None for any other text.
+
+    >>> unit_of("ms"), unit_of("1/minute"), unit_of("threads")
+    (('time', 0.001), ('rate', 0.016666666666666666), None)
+    """
+    rest, kind, size = _parted(["", *_words(text)])
+    return (kind, size) if kind and rest in ([""], ["", "1"]) else None
+
+
+@cache
+def meaning(name: str) -> Meaning:
+    """What a column of this name holds. Neither case, spaces, signs and brackets of the name
+    matter, nor a unit in the brackets or at its end, but for what the unit is.
+
+    >>> meaning("Requests/sec")[:3], meaning("p99 (ms)")[:3], meaning("U_net_pct")[:3]
+    (('X', 1.0, 'rate'), ('R_p99', 0.001, 'time'), ('U_net', 0.01, 'share'))
+    """
+    if own := _own(name):
+        return own
+    words, kind, size = _parted(_words(re.sub(BRACKETS, " ", name)))
+    for text in re.findall(BRACKETS, name):
+        if found := unit_of(text):
+            kind, size = found
+        elif (rate := meaning(text)).quantity == "X":
+            kind, size = "rate", rate.size
+    if DEVICE.match(name) and words[-1] in ("util", "busy"):
+        return Meaning(f"U_{words[0]}", size, kind, name)
+    plain = "".join([word for word in words if word not in SMALL] or words)
+    for short, scale in ((plain, SCALES.get(plain, 1.0)), (plain.removeprefix("k"), 1e3)):
+        for row in _known().get(short, ()):
+            if (short == plain or row.quantity == "X") and _fits(name, row, kind, size):
+                return Meaning(row.quantity, size * scale, kind, plain)
+    return Meaning("", size, kind, plain)
+
+
+def _own(name: str) -> Meaning | None:
+    """What our names of a station hold, as U_net_pct and c_net."""
+    signs = "_".join(re.findall(r"\w+", name.replace("%", " pct ")))
+    found = re.fullmatch(r"([UuCc])_([A-Za-z]\w*?)(_pct|_percent)?", signs)
+    if not found or found[2].endswith("_se") or (found[1] in "Cc" and found[3]):
+        return None
+    kind, size = ("share", 0.01) if found[3] else ("", 1.0)
+    return Meaning(f"{'U' if found[1] in 'Uu' else 'c'}_{found[2]}", size, kind, signs)
+
+
+def _fits(name: str, row: Row, kind: str, size: float) -> bool:
+    """Whether a name has the unit that it must have. MB_s and requests_s are rates."""
+    if row.unit == "any" or kind == row.unit.rstrip("?"):
+        return True
+    if row.unit == "rate" and kind == "time":
+        return size == 1
+    return not kind and (row.unit.endswith("?") or name in ("R", "Z"))
+
+
+def is_count(name: str) -> bool:
+    """Whether a column is a number of things done, in a time that its name does not say."""
+    found = meaning(name)
+    return not found.kind and any(row.unit == "rate" for row in _known().get(found.plain, ()))

@@ -1,54 +1,57 @@
-"""Two columns of a table, a load and a throughput, which are known by what their names say."""
+"""Which column of a table is which: by the list of known names, or as the user says.
+
+Nobody else asks what the name of a column means: `Points` carries the answer.
+"""
 
 import re
 import shlex
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
-from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from nummodel.arguments import WEIGHTS
+from nummodel.arguments import FULLEST, WEIGHTS
 from nummodel.errors import InputError
-from nummodel.nomenclature import show
-from nummodel.records import _others, data, folder, readers
-from nummodel.records._names import (
-    MEANS,
-    PARTIAL,
-    ROLES,
-    SPREAD,
-    TIMES,
-    bare,
-    kind,
-    per_second,
-    words,
-)
-from nummodel.records._others import SIZES as SIZES  # the units of times, for other folders
-from nummodel.records._others import quantity
+from nummodel.records import data
+from nummodel.records._cells import cells_of, computed, named, picked
+from nummodel.records._names import QUANTITY, SIZES, is_count, listed, meaning, unit_of
 from nummodel.records.readers import table
 from nummodel.records.readers.table import Cells, is_number
 
-#: Columns of what tools print that a fit takes, beside utilisations of devices.
-TAKEN = ("N", "X", "R", "U_cpu", "c_cpu", "series")
-#: Devices that pass their requests on to others, and so are busy when these are.
-VOLUME = re.compile(r"U_(dm-|md|loop|drbd|bcache)\d")
-#: A device that is never in use for this share of the time is left out.
-IDLE = 0.01
-#: Kinds of columns that may be the load or the throughput if the other one is known.
-UNCLEAR = ("", "resource", "count")
-#: Names of rates of arrival, which are no numbers of users; what a generator was told to send.
-ARRIVALS = re.compile(r"(?i)lamb?da|arrival|(^|_)(rate|rps|qps)($|_)")
-OFFERED = {"offered", "target", "requested", "scheduled", "sent"}
+__all__ = ["SIZES", "Points", "listed", "read"]
+
+#: What stands in an empty cell.
+EMPTY = {"", "-", "na", "nan", "n/a", "null", "none"}
+#: From here on, numbers that may be shares or percents are percents, and hardly a few processors.
+PERCENTS = 10
+
+
+class Role(NamedTuple):
+    """A column, the size and the kind of its unit, whether the user said what it holds, and whether
+    its cells differ, some are numbers, and all are positive numbers.
+    """
+
+    name: str
+    size: float = 1.0
+    kind: str = ""
+    told: bool = False
+    varies: bool = True
+    numeric: bool = True
+    positive: bool = True
+
+
+#: The columns of a table by what they hold; by "" those that are not known.
+Roles = dict[str, list[Role]]
 
 
 class Points(NamedTuple):
     """Measurements from a table: loads, throughputs, their weights (one of `WEIGHTS` or a column),
     the names of the two columns, warnings of rows that may not belong together; where the table has
-    them, which run each row is of, and `others`: Z [s], R [s], U_name [share], c_name; and whether
-    all times are in `seconds`, as the name of R has a unit; and how the throughput is called in the
-    file, and by what it was multiplied.
+    them, which run each row is of, and `others`: Z [s], R [s], U_name [share], c_name; whether
+    all times are in `seconds`, as the unit of R is known; of each quantity that is known, the
+    column of the file and by what it was multiplied; and whether the loads are rates of `arrivals`.
     """
 
     N: np.ndarray
@@ -60,7 +63,8 @@ class Points(NamedTuple):
     run: np.ndarray | None = None
     others: Mapping[str, np.ndarray] = {}
     seconds: bool = False
-    of_file: tuple[str, float] = ("", 1.0)
+    found: Mapping[str, tuple[str, float]] = {}
+    arrivals: bool = False
 
     def where(self, keep: np.ndarray) -> "Points":
         """The measurements for which `keep` is true."""
@@ -76,181 +80,185 @@ def read(
     weights: str = "absolute",
     system: bool = True,
     complete: bool = False,
+    use: str | Iterable[str] = (),
+    only: str | Iterable[str] = (),
 ) -> Points:
-    """Two columns of a CSV file, or of a published table by its name, in the units printed there;
-    or those of the output of a measuring tool, or of a folder with such outputs.
+    """The measurements of a CSV file, or of a published table by its name; or those of the output
+    of a measuring tool, or of a folder with such outputs.
 
-    `x` and `y` are the names of the columns of load and throughput. If they are not given, the
-    columns are recognised by what their names say, as N and X do. `weights` is one of `WEIGHTS`, or
-    the name of a third column. For a `system`, the `others` are read by their names and units, and
-    else only response times are. If rows are to be `complete`, those that lack one of them are
-    left out. The path "-" means standard input. Raises InputError for a file or a column that
-    cannot be used.
+    `use` says what columns hold, as in "U_disk=disk %util", "R[ms]=avg" or "X=1/seconds", and `x`
+    and `y` are the columns of N and X. Other columns are known by their names, or not used. `only`
+    picks rows, as in "mode=fast". `weights` is one of `WEIGHTS`, or the name of a column. Without a
+    `system`, R is the only one of the `others`. If rows are to be `complete`, those without one of
+    them are left out. The path "-" means standard input. Raises InputError for a file or a column
+    that cannot be used.
     """
-    called, path = path, data.path(path)
-    close = get_close_matches(str(path), data.tables(), 1, 0.7)
-    if close and not path.exists():
-        raise InputError(f"{path}: no such file and no such table, did you mean {close[0]}?")
-    cells, left_out, si = _cells(path)
-    if weights not in WEIGHTS and weights not in cells:
-        expected = f"{', '.join(WEIGHTS)}, or a column of: {_listed(cells)}"
-        raise InputError(f"{path}: weights {weights!r}, expected {expected}")
-    if missing := [c for c in (x, y) if c not in (None, *cells)]:
-        raise InputError(f"{called}: no column {missing[0]!r}, expected one of: {_listed(cells)}")
-    if (x is not None and x == y) or len(cells) < 2:
-        only = repr(x or next(iter(cells)))
-        how = "" if x else " (separate the cells by commas, semicolons or tabs)"
-        raise InputError(f"{called}: only {only}, expected a column for X as well{how}")
-    load, result = _choose(cells, x, y, weights, called)
-    N = _numbers(cells, load, path, "" if x or kind(load) == "load" else "x")
-    X = _numbers(cells, result, path, "" if y or kind(result) == "throughput" else "y")
-    own = weights if weights in WEIGHTS else table.numbers(cells, weights, path, positive=True)
-    guessed = [(load, "load", "x")] * (x is None) + [(result, "throughput", "y")] * (y is None)
-    warnings = [*left_out, *_odd(guessed, result, weights)]
-    warnings += _pooled(cells, {load, result, weights}, N, path)
-    used = {load, result, weights}
-    run = next((_runs(cells[c]) for c in cells if kind(c) == "run" and c not in used), None)
-    if not system:
-        used |= {c for c in cells if quantity(c)[0] != "R"}
-    others, whole, unused = _others.read(cells, used, path, complete)
-    time = "R" if "R" in others else "Z"
-    unit = time in others and (si or time not in cells)
-    file_y, size = result, 1.0
-    if unit and system and (size := per_second(result)) != 1:
+    called, path = path, _existing(path)
+    cells, left_out, seconds = cells_of(path)
+    cells = picked(cells, _parted(only), called)
+    own = _weights(cells, weights, path)
+    given = [(letter, name) for letter, name in (("N", x), ("X", y)) if name is not None]
+    roles = _roles(cells, _said(cells, [*given, *_parted(use)], called), weights)
+    load, result = _load_and_throughput(roles, called)
+    N, X = (table.numbers(cells, role.name, path, positive=True) for role in (load, result))
+    told = [*left_out, *_odd(result, weights)]
+    told += _mixed(cells, roles, {load.name, weights}, N, called)
+    of_system = _of_system(roles, load) if system else [("R", r) for r in roles.get("R", ())]
+    others, found, whole, why = _others(cells, of_system, path, complete)
+    time, _ = found.get("R", found.get("Z", ("", 1.0)))
+    unit = any(role.name == time and (seconds or bool(role.kind)) for _, role in of_system)
+    told += [*why, *(_not_used(roles) if system else ())]
+    found |= {"N": (load.name, 1.0), "X": (result.name, result.size if unit and system else 1.0)}
+    y, size = found["X"]
+    if size != 1:
         times = f"multiplied by {size:g}" if size > 1 else f"divided by {1 / size:g}"
-        warnings.append(f"{result} is {times} to be X_per_s, as response times are in seconds")
-        X, result = X * size, "X_per_s"
-    told = (*warnings, *unused)
-    points = Points(N, X, own, load, result, told, run, others, unit, (file_y, size))
+        told.append(f"{y} is {times} to be X_per_s, as response times are in seconds")
+        X, y = X * size, "X_per_s"
+    rate = load in roles.get("lamda", ()) or meaning(load.name).quantity in ("X", "lamda")
+    run, warnings = _run(cells, roles), tuple(told)
+    points = Points(N, X, own, load.name, y, warnings, run, others, unit, found, rate)
     return points if whole.all() else points.where(whole)
 
 
-def _cells(path: Path) -> tuple[Cells, list[str], bool]:
-    """The cells of a table, by line or by the name of the run. Of what tools print, those that a
-    fit can use. Then what of a folder is left out, and whether times are
-    in seconds, as those of most tools are.
+def _weights(cells: Cells, weights: str, path: Path) -> str | np.ndarray:
+    """One of `WEIGHTS`, or a column."""
+    if weights in WEIGHTS:
+        return weights
+    if weights not in cells:
+        expected = f"{', '.join(WEIGHTS)}, or a column of: {named(cells)}"
+        raise InputError(f"{path}: weights {weights!r}, expected {expected}")
+    return table.numbers(cells, weights, path, positive=True)
+
+
+def _existing(path: str | Path) -> Path:
+    """The path of a file or of a published table."""
+    found = data.path(path)
+    close = get_close_matches(str(found), data.tables(), 1, 0.7)
+    if close and not found.exists():
+        raise InputError(f"{found}: no such file and no such table, did you mean {close[0]}?")
+    return found
+
+
+def _parted(options: str | Iterable[str]) -> list[tuple[str, str]]:
+    """Options such as "R[ms]=avg", or several between commas: what stands on both sides."""
+    texts = [options] if isinstance(options, str) else options
+    parts = [part for text in texts for part in re.split(r",(?=[^,=]+=)", text) if part.strip()]
+    return [(name.strip(), value.strip()) for name, _, value in (p.partition("=") for p in parts)]
+
+
+def _said(cells: Cells, options: list[tuple[str, str]], path: str | Path) -> dict[str, Role]:
+    """What the user says of columns. A column that is computed, as 1/seconds, joins the cells."""
+    said: dict[str, Role] = {}
+    for text, name in options:
+        if not (known := QUANTITY.fullmatch(text)):
+            expected = "expected N, X, R, Z, U_NAME, c_NAME or run and the name of a column"
+            raise InputError(f"--use {text}={name}: {expected}, as in 'U_disk=disk %util'")
+        quantity, unit = known.groups()
+        if quantity in said:
+            raise InputError(f"{quantity} is {said[quantity].name!r} and {name!r}, expected one")
+        *_, size, kind, _ = meaning(name) if name in cells else computed(cells, name, path)
+        wanted = {"X": "rate", "l": "rate", "R": "time", "Z": "time", "U": "share"}.get(quantity[0])
+        if unit is not None:
+            kind, size = unit_of(unit) or ("", 0.0)
+            if kind != wanted:
+                raise InputError(f"--use {text}={name}: no unit of {quantity}")
+        elif kind not in ("", wanted):
+            kind, size = "", 1.0
+        said[quantity] = Role(name, size, kind, True)
+    return said
+
+
+def _roles(cells: Cells, said: dict[str, Role], weights: str) -> Roles:
+    """All columns by what they hold: by their names, but for those that the user named."""
+    roles: Roles = {}
+    taken = {weights, *(role.name for role in said.values())}
+    for name in cells:
+        if name not in taken:
+            quantity, size, kind, _ = meaning(name)
+            role = Role(name, size, kind, False, *_contents(cells, name))
+            roles.setdefault(quantity, []).append(role)
+    letters = {name.lower(): name for name in cells}
+    if {"x", "y"} <= letters.keys() and roles.keys().isdisjoint({"N", "cores", "lamda"}):
+        roles |= {"N": [Role(letters["x"])], "X": [Role(letters["y"])]}
+    return roles | {quantity: [role, *roles.get(quantity, ())] for quantity, role in said.items()}
+
+
+def _contents(cells: Cells, name: str) -> tuple[bool, bool, bool]:
+    """Whether cells differ, some are numbers, and all are positive numbers."""
+    texts = {text.replace(",", ".") for text in cells[name].values()}
+    positive = all(is_number(text) and float(text) > 0 for text in texts)
+    return len(texts) > 1, any(map(is_number, texts)), positive
+
+
+def _load_and_throughput(roles: Roles, path: str | Path) -> tuple[Role, Role]:
+    """The columns of load and throughput, or InputError with the options that name them."""
+    rate = any(role.told for role in roles.get("lamda", ()))
+    order = ["lamda"] if rate else ["N", "cores", "lamda"]
+    groups = [_preferred(roles, quantity) for quantity in order]
+    varying = [group for group in groups if any(role.varies or role.told for role in group)]
+    loads, results = next(iter([*varying, *filter(None, groups)]), []), _preferred(roles, "X")
+    if len(loads) == len(results) == 1:
+        return loads[0], results[0]
+    raise InputError(f"{path}: {_doubt(roles, loads, results, path)}")
+
+
+def _preferred(roles: Roles, quantity: str) -> list[Role]:
+    """The columns that may be N or X: what the user said, or else those that vary, and of these the
+    one that is called so. But beside errors, N may be the number of runs.
     """
-    if path.is_dir():
-        reader, reading = "folder", folder.read(path)
-    elif str(path) == "-" or not path.is_file() or not _is_output(path):
-        return table.read(path), [], False
+    some = roles.get(quantity, [])
+    if some and some[0].told:
+        return some[:1]
+    some = [role for role in some if role.varies] or some
+    called = [role for role in some if meaning(role.name).plain == quantity.lower()]
+    return some if quantity == "N" and roles.keys() & {"X_se", "X_sd"} else called or some
+
+
+def _doubt(roles: Roles, loads: list[Role], results: list[Role], path: str | Path) -> str:
+    """What is not known, and the options that say it."""
+    doubts = []
+    for found, what in ((loads, "load"), (results, "throughput")):
+        if len(found) != 1:
+            some = f"{named(r.name for r in found)} may be" if found else "no column is known as"
+            doubts.append(f"{some} the {what}")
+    if not loads:
+        doubts.append("a load is a number of users or threads, or the rate that a generator set")
+    load, *names = _proposed(roles, loads, results)
+    options = [load, f"X={names[0]}"]
+    command = " ".join(f"--use {shlex.quote(option)}" for option in options)
+    report = shlex.quote(f"use={','.join(options)}")
+    how = f"as in: nummodel fit {shlex.quote(str(path))} {command} (in a report: -p {report})"
+    by_time = [name for name in names if name.startswith("1/") and not results]
+    if by_time:
+        option = shlex.quote(f"X={by_time[0]}")
+        how += f"; --use {option} is right if all runs did the same work"
+    return f"{', '.join(doubts)}, expected what they are, {how}"
+
+
+def _proposed(roles: Roles, loads: list[Role], results: list[Role]) -> list[str]:
+    """The option that names the load, and columns that may be the throughput, likely ones first."""
+    free = [r for r in roles.get("", []) if r.varies and r.positive and r.kind in ("", "rate")]
+    free += [role for role in roles.get("lamda", ()) if role not in loads]
+    rest, known = [role.name for role in free], [role.name for role in results]
+    if loads:
+        load = f"N={loads[0].name}"
+    elif rest:
+        load = f"N={rest.pop(0)}"
     else:
-        reader, reading = readers.read(path)
-    found, notes = reading.table, [s for s in reading.left_out if ": left out: " in s]
-    lines: Iterable[int | str] = range(1, len(found) + 1)
-    if reader != "excel":
-        if "N" not in found:
-            raise InputError(f"{path}: the output of {reader}, which has no N and X to be fitted")
-        if reader == "folder" and "run" in found and found["run"].is_unique:
-            lines = found["run"]
-        devices = [n for n in found if re.match("U_(?!cpu$)", n) and not n.endswith("_se")]
-        disks = [n for n in devices if not VOLUME.match(n)] or devices
-        used = [n for n in disks if found[n].max() >= IDLE]
-        if idle := [n for n in disks if n not in used]:
-            notes.append(f"left out: {', '.join(idle)}, below {show(IDLE, '%')} at all loads")
-        if volumes := [n for n in devices if n not in disks]:
-            notes.append(f"left out: {', '.join(volumes)}, which pass requests on to other devices")
-        found = found[[n for n in found if n in (*TAKEN, *used)]]
-    cells = Cells({n: dict(zip(lines, map(str, found[n]), strict=True)) for n in found})
-    return cells, notes, "R" in reading.columns and reading.columns["R"].unit == "s"
+        load = f"lamda={known.pop(0)}" if known else "N=COLUMN"
+    times = [role.name for role in roles.get("elapsed", ()) if role.positive]
+    counts = list(filter(is_count, rest))
+    rates = [f"{count}/{time}" for time in times for count in counts or ["1"]]
+    return [load, *known, *(rates * bool(counts)), *rest, *rates, "COLUMN"]
 
 
-def _is_output(path: Path) -> bool:
-    """Whether a file is a workbook, or the output of a tool."""
-    if readers.is_workbook(path):
-        return True
-    try:
-        return readers.recognised(readers.text_of(path)) not in ([], ["table"])
-    except InputError:
-        return False
-
-
-def _runs(column: Mapping[int, str]) -> np.ndarray | None:
-    """The number of the run of each row; None unless there are several runs of several rows."""
-    names, run = np.unique(list(column.values()), return_inverse=True)
-    return run if 1 < len(names) <= len(run) / 2 else None
-
-
-def _choose(
-    cells: Cells, x: str | None, y: str | None, weights: str, path: str | Path
-) -> tuple[str, str]:
-    """The columns of load and throughput, or InputError with the command that names them."""
-    names = [c for c in cells if c not in (x, y, weights)]
-    loads = [x] if x is not None else _named(cells, names, "N", "load")
-    results = [y] if y is not None else _named(cells, names, "X", "throughput", "rate or count")
-    letters = {c.lower(): c for c in names}
-    if x is y is None and not loads and {"x", "y"} <= set(letters):
-        return letters["x"], letters["y"]
-    may_load, may_result = _unclear(cells, names)
-    if not loads and not results:  # which `_doubt` refuses
-        loads, results = may_load, [c for c in may_result if c not in may_load[:1]]
-    elif not results:
-        results = [c for c in may_result if _varies(cells, c)]
-    if x is None and len(loads) == 1 and not _varies(cells, loads[0]):
-        varying = {c for c in may_load if _varies(cells, c)} - {*results}
-        loads = [*loads, *(c for c in may_load if c in varying)]
-    loads, results = loads or may_load, _preferred(results, names)
-    rates = [c for c in names if kind(c) == "throughput"]
-    if not loads and (sent := _sent(rates)):
-        rest = [y] if y is not None else [c for c in rates if c != sent]
-        raise InputError(
-            f"{path}: no column is known as the load, expected one with numbers of users or "
-            f"threads; or if a load generator set the rate of requests, {sent} as the load and the "
-            f"measured throughput in another column, as in: {_command([sent], rest, [], path)}"
-        )
-    if doubt := _doubt(cells, names, loads, results):
-        raise InputError(f"{path}: {doubt}, as in: {_command(loads, results, names, path)}")
-    return loads[0], results[0]
-
-
-def _sent(rates: list[str]) -> str:
-    """The rate that a load generator may have set, or ""."""
-    offered = [c for c in rates if OFFERED & {*words(c)}]
-    return next(iter([*offered, *filter(ARRIVALS.search, rates)]), "")
-
-
-def _unclear(cells: Cells, names: list[str]) -> tuple[list[str], list[str]]:
-    """Columns of numbers that may be the load, and those that may be the throughput."""
-    numeric = [c for c in names if _has_numbers(cells[c].values())] or names
-    resources = [c for c in numeric if kind(c) == "resource"]
-    first = [c for c in numeric if kind(c) in (*UNCLEAR, "throughput", "rate or count")][:1]
-    may_load = [c for c in numeric if not kind(c) or first == resources == [c]]
-    may_load = [c for c in may_load if not MEANS & set(words(c))]
-    return may_load, [c for c in numeric if kind(c) in ("", "count")]
-
-
-def _preferred(results: list[str], names: list[str]) -> list[str]:
-    """Those that say more: no extremes beside a mean, no counts beside a rate and a duration."""
-    results = [c for c in results if not PARTIAL & set(words(c))] or results
-    rates = [c for c in results if kind(c) == "throughput"]
-    return rates if rates and any(kind(c) == "duration" for c in names) else results
-
-
-def _numbers(cells: Cells, column: str, path: Path, guessed: str) -> np.ndarray:
-    """A column of positive numbers; of one that was guessed, how to name another."""
-    try:
-        return table.numbers(cells, column, path, positive=True)
-    except InputError as error:
-        how = f"no {guessed} was given: --{guessed} NAME, or in a report -p {guessed}=NAME"
-        hint = f" ({how}; the columns are: {_listed(cells)})" if guessed else ""
-        raise InputError(f"{error}{hint}") from None
-
-
-def _odd(guessed: list[tuple[str, str, str]], result: str, weights: str) -> list[str]:
-    """Warnings of columns whose names do not say what the columns are taken for. `guessed` has
-    those that the user did not name: the column, what it is taken for, and the option.
-    """
-    by_letter = {name.lower() for name, *_ in guessed} == {"x", "y"}
-    warnings = [
-        f"{name} is taken for the {what}, though its name does not say so; if another column is "
-        f"the {what}, name it by --{option}"
-        for name, what, option in guessed
-        if kind(name) in UNCLEAR and not by_letter
-    ]
-    if kind(result) in (*TIMES, "run"):
-        what = "numbers the runs" if kind(result) == "run" else "is a time"
-        warnings.append(f"{result!r} {what} by its name, and a throughput is work over time")
-    if weights not in WEIGHTS and SPREAD & set(words(weights)):
+def _odd(result: Role, weights: str) -> list[str]:
+    """Warnings of a throughput that is none by its name, and of weights that are errors."""
+    warnings, holds = [], meaning(result.name).quantity
+    if holds[:1] in ("R", "Z") or holds in ("elapsed", "when", "run"):
+        what = "numbers the runs" if holds == "run" else "is a time"
+        warnings.append(f"{result.name!r} {what} by its name, and a throughput is work over time")
+    if weights not in WEIGHTS and meaning(weights).quantity[1:] in ("_se", "_sd"):
         warnings.append(
             f"weights multiply squared residuals; for a standard error s they are 1/s^2, and "
             f"{weights} is used as it is"
@@ -258,105 +266,150 @@ def _odd(guessed: list[tuple[str, str, str]], result: str, weights: str) -> list
     return warnings
 
 
-def _pooled(cells: Cells, used: set[str], N: np.ndarray, path: Path) -> list[str]:
-    """Warnings of several configurations in one file: columns that are neither used nor measured,
-    in which several values have two different loads or more. Where the name says nothing, a column
-    of numbers is a setting if all its values have that, and some loads have several of its values.
+def _mixed(
+    cells: Cells, roles: Roles, used: set[str], N: np.ndarray, path: str | Path
+) -> list[str]:
+    """Raises InputError for several systems in one file: for a column of texts, or another load, in
+    which several values have two loads or more. Warns of a column of numbers that is not known, if
+    all its values have that, and some loads have several of its values.
     """
-    warnings = []
-    for place, (name, column) in enumerate(cells.items(), 1):
-        texts, what = list(column.values()), kind(name)
-        setting = what in ("configuration", "load") or not _has_numbers(texts)
-        if quantity(name)[0].startswith("U_"):
-            continue  # it was measured
-        if name in used or what in (*TIMES, "run") or not (setting or what in UNCLEAR):
+    rows, warnings, mixed, options = np.ones(len(N), dtype=bool), [], [], []
+    loads = [*roles.get("N", ()), *roles.get("cores", ())]
+    for role in [*roles.get("", ()), *loads]:
+        texts = np.array([cell.strip() for cell in cells[role.name].values()])
+        each: dict[str, set[float]] = {}
+        for text, N_there in zip(texts[rows].tolist(), N[rows].tolist(), strict=True):
+            each.setdefault(text, set()).add(N_there)
+        several = [value for value, its in each.items() if len(its) > 1]
+        crossed = len(several) == len(each) and sum(map(len, each.values())) > len({*N})
+        setting = role in loads or not role.numeric
+        if role.name in used or len(several) < 2 or not (setting or crossed):
             continue
-        loads: dict[str, set[float]] = {}
-        for text, load in zip(texts, N, strict=True):
-            loads.setdefault(text, set()).add(load)
-        values = [text for text, different in loads.items() if len(different) > 1]
-        crossed = len(values) == len(loads) and sum(map(len, loads.values())) > len(set(N))
-        if len(values) > 1 and (setting or crossed):
-            rest = f" and {len(values) - 3} more" if len(values) > 3 else ""
-            literal = values[0].replace("\\", r"\\").replace('"', r"\"")
-            head = f"NR < {next(iter(column))}"  # comments before the header as well
-            rows = shlex.quote(rf'{{sub(/\r$/, "")}} {head} || ${place} == "{literal}"')
-            split = f": awk -F{shlex.quote(cells.delimiter)} {rows} {shlex.quote(str(path))}"
-            how = f"{split} | nummodel fit -" if path.is_file() else ""  # "-" has been read
-            warnings.append(
-                f"the rows have different {name} ({', '.join(values[:3])}{rest}) and are fitted "
-                f"together; if these are configurations, fit each alone{how}"
-            )
+        what = f"the rows have different {role.name} ({named(several, 3)})"
+        option = f"--only {shlex.quote(f'{role.name}={several[0]}')}"
+        if setting:
+            mixed.append(what)
+            options.append(option)
+            rows &= texts == several[0]
+        else:
+            how = "and are fitted together; if these are configurations, pick one"
+            warnings.append(f"{what} {how}: {option}")
+    if mixed:
+        how = f"expected rows of one, as by {' '.join(options)} (in a report: -p only=...)"
+        runs = "if all are runs of one, call the column a run by --use run=NAME"
+        raise InputError(f"{path}: {'; '.join(mixed)}, {how}; {runs}")
     return warnings
 
 
-def _listed(names: Iterable[str]) -> str:
-    """The first eight names, and whether there are more."""
-    first = list(islice(names, 9))
-    return ", ".join(first) if len(first) < 9 else f"{', '.join(first[:8])}, ..."
-
-
-def _has_numbers(texts: Iterable[str]) -> bool:
-    return any(is_number(text.replace(",", ".")) for text in texts)
-
-
-def _varies(cells: Cells, column: str) -> bool:
-    return len(set(cells[column].values())) > 1
-
-
-def _named(cells: Cells, names: list[str], letter: str, *wanted: str) -> list[str]:
-    """The columns of these kinds; if some vary, only these, and if the letter names some, these.
-    Beside a standard error, N may be the number of runs, and does not have the preference.
+def _of_system(roles: Roles, load: Role) -> list[tuple[str, Role]]:
+    """The columns of a system, with their quantities: those that the user named first, and then
+    those that are called as the quantity is.
     """
-    columns = [c for c in names if kind(c) in wanted]
-    columns = [c for c in columns if _varies(cells, c)] or columns
-    columns = [c for c in columns if not PARTIAL & set(words(c))] or columns
-    if letter == "N" and any(SPREAD & set(words(c)) for c in names):
-        return columns
-    called = [c for c in columns if c.startswith(letter) and words(c)[0] == letter.lower()]
-    return called or columns
+    found = []
+    for quantity, columns in roles.items():
+        if re.fullmatch("R|Z|[Uc]_.*|1-.*", quantity):
+            some = columns[:1] if columns[0].told else columns
+            found += [(quantity.removeprefix("1-"), role) for role in some]
+        elif quantity == "cores" and load not in columns:
+            found += [("c_cpu", role) for role in columns if not role.varies]
+    return sorted(found, key=lambda pair: (not pair[1].told, pair[1].name != pair[0]))
 
 
-def _doubt(cells: Cells, names: list[str], loads: list[str], results: list[str]) -> str:
-    """What is not clear, and what was expected, or "". `names` are the columns not given."""
-    units = {text for c in names if words(c)[-1:] == ["unit"] for text in cells[c].values()}
-    kinds = {kind(name) for name in [*names, *units]}
-    what, candidates = ("load", loads) if len(loads) != 1 else ("throughput", results)
-    result = kind(results[0]) if len(loads) == len(results) == 1 and results[0] in names else None
-    if result == "count" or (result == "rate or count" and "duration" in kinds):
-        expected = "expected a rate, or if all runs took the same time, this count named by --y"
-        return f"{results[0]} may be a count, and a throughput is work over time, {expected}"
-    meant = {*loads, *results}
-    guessed = [c for c in names if c in meant and (kind(c) in UNCLEAR or c == "x")]
-    if loads and results and set(guessed) == meant:
-        what, candidates = "load or the throughput", guessed
-    elif result == "":  # as "score" beside "clock rate"
-        candidates = [c for c in names if c == results[0] or _tells_rate(c)]
-    if len(candidates) > 1:
-        doubt = f"{_listed(candidates)} may be the {what}"
-    elif not candidates:
-        times = _listed(c for c in names if kind(c) in TIMES and loads)
-        why = f" ({times}: a time; a throughput is work over time)" if times else ""
-        if not loads and any(kind(c) == "throughput" for c in names):
-            why = " (a number of users or threads)"
-        doubt = f"no column is known as the {what}{why}"
-    elif result == "" and (kinds & {"duration", "time"} or bare(results[0])):
-        doubt = f"{results[0]} may be something else, and a throughput is work over time"
-    else:
-        return ""
-    return f"{doubt}, expected the load named by --x and the throughput by --y"
+def _others(
+    cells: Cells, wanted: list[tuple[str, Role]], path: Path, complete: bool
+) -> tuple[dict[str, np.ndarray], dict[str, tuple[str, float]], np.ndarray, list[str]]:
+    """These columns, in seconds and shares; of each its name in the file and the size of its unit;
+    for each row, whether it can be used; and what is not used, and why.
+
+    A column with empty cells is not used. If rows are to be `complete`, it is used if more than
+    half of its cells are there, and its rows without a cell are left out.
+    """
+    found: dict[str, np.ndarray] = {}
+    names: dict[str, tuple[str, float]] = {}
+    lines = [*next(iter(cells.values()))]
+    row, of_file = ("row", " of the file") if isinstance(lines[0], int) else ("run", "")
+    whole, told = np.ones(len(lines), dtype=bool), list[str]()
+    for quantity, role in wanted:
+        full = {n: c for n, c in cells[role.name].items() if c.strip().lower() not in EMPTY}
+        empty = [str(line) for line in lines if line not in full]
+        rows = f"{row}{'s' * (len(empty) > 1)} {', '.join(empty)}"
+        try:
+            if quantity in found:
+                raise InputError(f"another column is {quantity} already")
+            if 2 * len(empty) >= len(lines):
+                raise InputError(f"it is empty in {len(empty)} rows")
+            if empty and not complete:
+                how = "--law closed uses it, and leaves out the rows"
+                raise InputError(f"it is empty in {rows}; {how}")
+            values, size, notes = _values(cells.of({role.name: full}), role, path, quantity)
+        except InputError as error:
+            told.append(f"{role.name} is not used: {error}")
+            continue
+        there = np.array([line in full for line in lines])
+        found[quantity] = np.full(len(lines), np.nan)
+        found[quantity][there] = values
+        names[quantity] = role.name, size
+        whole &= there
+        told += notes
+        if empty:
+            told.append(f"{rows}{of_file}: left out, as {role.name} is empty there")
+    return found, names, whole, told
 
 
-def _tells_rate(name: str) -> bool:
-    return "throughput" in map(ROLES.get, words(name))
+def _values(
+    cells: Cells, role: Role, path: Path, quantity: str
+) -> tuple[np.ndarray, float, list[str]]:
+    """A column in seconds or shares, the size of its unit, and what is said of it. Raises
+    InputError for what cannot be such numbers.
+    """
+    name, size = role.name, role.size
+    values = table.numbers(cells, name, path, positive=False)
+    if (values < 0).any():
+        raise InputError(f"{path}: {name} is {values.min():g}, expected no negative number")
+    if not quantity.startswith("U_"):
+        counted = quantity == "c_cpu" and meaning(name).quantity == "cores" and not role.told
+        notes = [f"{name} is taken as the number of processors, c_cpu"] * counted
+        return values * size, size, notes
+    notes, highest, idle = [], values.max(), meaning(name).quantity == f"1-{quantity}"
+    bare = not role.kind and meaning(name).plain[:2] != "U_"
+    if bare and PERCENTS < highest <= 100 * FULLEST:
+        size = 0.01
+        notes = [f"{name} is taken as percent, as it is up to {highest:g}"]
+    if highest * size > (1 if idle else FULLEST):
+        expected = "expected 100 % at most"
+        if size == 1:
+            how = shlex.quote(f"{quantity}[%]={name}")
+            expected = f"expected a share, 1 at most; if it is in percent: --use {how}"
+        raise InputError(f"it is up to {highest:g}, {expected}")
+    if idle and not role.told:
+        waits = "time in which processors wait for I/O may be in it"
+        return 1 - values * size, size, [f"{quantity} is 100 % - {name}: {waits}"]
+    return values * size, size, notes
 
 
-def _command(loads: list[str], results: list[str], names: list[str], path: str | Path) -> str:
-    """The command that names likely columns, or COLUMN."""
-    others = [
-        c for k in ("resource", "count") for c in names if kind(c) == k and c not in results[:1]
-    ]
-    load = next((c for c in [*loads, *others] if not bare(c)), "COLUMN")
-    result = next((c for c in results if c != load and not bare(c)), "COLUMN")
-    file, load, result = (shlex.quote(str(part)) for part in (path, load, result))
-    return f"nummodel fit {file} --x {load} --y {result} (in a report: -p x={load} -p y={result})"
+def _not_used(roles: Roles) -> list[str]:
+    """What is said of columns that are known and of no use to a fit, and of those that are not
+    known and hold different numbers, with the option that would use one.
+    """
+    told = []
+    known = [f"{r.name} ({q})" for q in roles for r in roles[q] if re.match("R_|X_|errors", q)]
+    if known:
+        told.append(f"not used: {', '.join(known)}; a fit takes means, and no errors of them")
+    rest = [role for role in roles.get("", ()) if role.numeric and role.varies]
+    if rest:
+        name, _, kind, *_ = min(rest, key=lambda role: role.kind not in ("time", "share"))
+        what, option = "a mean response time", f"{'R' if kind == 'time' else 'R[ms]'}={name}"
+        if kind == "share":
+            what, option = "the use of a station", f"U_NAME={name}"
+        names = named(role.name for role in rest)
+        told.append(f"not used: {names}; if {name} is {what}, --use {shlex.quote(option)}")
+    return told
+
+
+def _run(cells: Cells, roles: Roles) -> np.ndarray | None:
+    """The number of the run of each row; None unless there are several runs of several rows."""
+    for role in roles.get("run", ()):
+        names, run = np.unique(list(cells[role.name].values()), return_inverse=True)
+        if 1 < len(names) <= len(run) / 2:
+            return run
+    return None

@@ -690,7 +690,7 @@ def test_a_column_in_another_unit_is_set_aside_alone(tmp_path):
     """The other columns still tell which station limits, and the answer says what to mend."""
     X = networks.solve(stations(), N, Z).X
     for changes, named in (
-        ({"U_cpu": 100 * X * D_CPU / C}, "call it U_cpu_pct if it is in percent"),
+        ({"U_cpu": 100 * X * D_CPU / C}, "if it is in percent: --use 'U_cpu[%]=U_cpu'"),
         ({"R": 1000 * (N / X - Z)}, "it would agree in ms: then call it R_ms"),
     ):
         found = limits.read(written(tmp_path / "a.csv", error=0.01, **changes))
@@ -726,8 +726,9 @@ def test_columns_that_no_fit_takes_are_named(tmp_path):
     first, *others = found.study.used.warnings
     assert not found.unused
     assert first == "lat_ms is not used: another column is R already"
-    assert "not used: p95_ms; a percentile, or the largest or smallest value, is no mean" in others
-    assert "not used: latency; call a mean response time R_ms or R_s" in others
+    assert others == [
+        "not used: p95_ms (R_p95), R_se (R_se); a fit takes means, and no errors of them"
+    ]
 
 
 def test_servers_of_a_station_that_no_column_has_are_told(tmp_path):

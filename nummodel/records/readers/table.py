@@ -1,7 +1,7 @@
-"""Delimited text with a header row: commas, semicolons or tabs; lines with # are comments, but for
-a header above rows that have none.
+"""Delimited text with a header row: commas, semicolons, tabs or blanks, or a table of Markdown or a
+database; lines with # are comments, but for a header above rows that have none.
 
-Between semicolons or tabs a number may have a decimal comma.
+Where commas part no cells, a number may have a decimal comma.
 """
 
 import csv
@@ -33,6 +33,12 @@ class Cells(dict[str, dict[Any, str]]):
     delimiter = ","
     decimal = "."
 
+    def of(self, columns: dict[str, dict[Any, str]]) -> "Cells":
+        """Other columns with the same digits."""
+        cells = Cells(columns)
+        cells.delimiter, cells.decimal = self.delimiter, self.decimal
+        return cells
+
 
 def read(path: str | Path) -> Cells:
     """The columns of a delimited file, or of standard input for "-". Raises InputError."""
@@ -56,9 +62,20 @@ def recognises(text: str) -> bool:
     """Whether the first lines of a text have cells, as many in each."""
     lines = text[:20000].split("\n")
     lines = [line for line in (lines[:-1] if len(text) > 20000 else lines) if line.strip()]
-    lines = [line for line in lines if not line.startswith(("#", "sep="))][:10]
-    counts = {max(map(line.count, ",;\t")) for line in lines}
-    return len(lines) > 1 and len(counts) == 1 and counts != {0}
+    lines = [line for line in lines if not _is_left_out(line)][:10]
+    rows, delimiter = _parted(lines, next(iter(lines), ""))
+    cells = [row.split(delimiter) for row in rows]
+    numbers = [any(map(is_number, row)) for row in cells]
+    blanks = rows != lines and delimiter == "\t"  # which stand in any text
+    whole = len(cells) > 1 and len({len(row) for row in cells}) == 1 != len(cells[0])
+    return whole and (not blanks or (all(numbers[1:]) and not numbers[0]))
+
+
+def _is_left_out(line: str) -> bool:
+    """Whether a line is a comment, or only rules off the header of a table, as in Markdown. Excel
+    may name the delimiter in a first line such as "sep=;".
+    """
+    return line.startswith(("#", "sep=")) or ("--" in line and not line.strip("-|:+= \t"))
 
 
 def parse(text: str) -> Reading:
@@ -84,14 +101,13 @@ def cells_of(text: str, least: int = 2) -> Cells:
     """The columns of a delimited text. Raises Malformed, also if it has fewer than `least` rows."""
     if len(text) > LARGEST:
         raise Malformed(0, f"more than {LARGEST:,} characters, expected rows of a fit only")
-    # Excel may name the delimiter in a first line such as "sep=;".
     all_lines = text.splitlines()
-    lines = ["" if line.startswith(("#", "sep=")) else line for line in all_lines]
+    lines = ["" if _is_left_out(line) else line for line in all_lines]
     first, header = next(((i, line) for i, line in enumerate(lines) if line.strip()), (0, ""))
     above = next((i for i in reversed(range(first)) if all_lines[i].startswith("#")), None)
     if above is not None and _is_header(all_lines[above], header):
         lines[above] = header = all_lines[above].lstrip("# ")
-    delimiter = _delimiter(header)
+    lines, delimiter = _parted(lines, header)
     reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=True, strict=True)
     rows: list[tuple[int, list[str]]] = []
     try:
@@ -104,13 +120,30 @@ def cells_of(text: str, least: int = 2) -> Cells:
 
 
 def _delimiter(header: str) -> str:
-    """What parts the cells of a header."""
-    return max(",;\t", key=re.sub('"[^"]*"?', "", header).count)
+    """What parts the cells of a header; "" for blanks."""
+    plain = re.sub('"[^"]*"?', "", header)
+    known = "|" if plain.lstrip().startswith("|") else max(",;\t|", key=plain.count)
+    return known if known in plain else ""
+
+
+def _parted(lines: list[str], header: str) -> tuple[list[str], str]:
+    """Lines whose cells are parted by one character, and this character. Two blanks or more part
+    cells if each line has as many such gaps, and else each blank.
+    """
+    delimiter = _delimiter(header)
+    if delimiter == "|":
+        return [re.sub(r"^\s*\||\|\s*$", "", line) for line in lines], delimiter
+    if delimiter or " " not in header.strip():
+        return lines, delimiter or ","
+    wide = {len(re.findall(r"\s{2,}", line.strip())) for line in lines if line.strip()}
+    gap = r"\s{2,}" if len(wide) == 1 and wide != {0} else r"\s+"
+    return [re.sub(gap, "\t", line.strip()) for line in lines], "\t"
 
 
 def _is_header(comment: str, row: str) -> bool:
     """Whether a comment has the names of the columns, and the row below has figures."""
-    delimiter = _delimiter(comment)
+    if not (delimiter := _delimiter(comment)):
+        return False  # else each remark might be one
     names, cells = (line.strip("# ").split(delimiter) for line in (comment, row))
     figures = [is_number(cell.strip().replace(",", ".")) for cell in cells]
     named = not any(is_number(name.strip()) for name in names)
@@ -128,8 +161,8 @@ def named(rows: list[tuple[int, list[str]]], delimiter: str = "", least: int = 1
     if not delimiter:
         rows = [(line, row + [""] * (width - len(row))) for line, row in rows]
     (first, names), *rows = [(line, row[:width]) for line, row in rows]
-    if all(map(is_number, names)):
-        raise Malformed(first, "a row of numbers, expected a header with names")
+    if number := next(filter(is_number, names), ""):
+        raise Malformed(first, f"{number} among the names, expected a header with names")
     for name, count in Counter(names).items():
         if count > 1:
             raise Malformed(first, f"column {name!r} appears twice, expected it once")
