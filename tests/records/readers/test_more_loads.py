@@ -1,14 +1,19 @@
 """Load generators that are read by their declarations: the figures that recordings print.
 
 `ab-2.3`, `hey-0.1.5`, `vegeta-12`, `bombardier-2`, `redis_benchmark-7` and `fio-3.33` were recorded
-against servers on the loopback. The others have the figures and the format of public files:
-bombardier-piccolo a comparison of ORMs, hey-oha a gist, autocannon-haiku and autocannon-2 the pages
-of haiku and async-tracer, redis_benchmark-aryadb, memtier-go-memcached and memtier-alpine the pages
-of these projects, ycsb-fargate a load test of MongoDB, hammerdb-4 a log of SQL Server, hammerdb-3
-the script of PostgreSQL, serving-vllm-mi300 a page on DeepSeek, serving-sglang-kvcached the page of
-kvcached, gatling-2 a stress test, gatling-3.15 a lesson, gatling-stats a report, jmeter-rally a
-comment in a benchmark, jmeter-maven a build, fio-2-lkml a message to linux-kernel. Where figures
-were left out there, they are by hand: guidellm, ghz-docs, hey-oha.json, ycsb-acp.
+against servers on the loopback.
+
+With figures and format of public files: bombardier-piccolo (a comparison of ORMs), hey-oha.txt (a
+gist), redis_benchmark-aryadb, memtier-go-memcached and memtier-alpine (pages of these projects),
+hammerdb-4 (of SQL Server), serving-sglang-kvcached (the page of kvcached), gatling-2 (a test),
+gatling-stats.json (a report), jmeter-maven (a build).
+
+With figures of public files, and by hand where these were cut: autocannon-haiku (the cells after
+the mean of Req/Sec), autocannon-2 (its duration, which did not agree), ycsb-fargate (the command,
+and digits), serving-vllm-mi300 (end-to-end latencies), gatling-3.15 (counts and the last lines),
+jmeter-rally (the first line), fio-2-lkml (head and latencies).
+
+By hand, in a documented format: hey-oha.json, ycsb-acp, hammerdb-3, both of guidellm, both of ghz.
 """
 
 import random
