@@ -5,7 +5,7 @@ against servers on the loopback.
 
 With figures and format of public files: bombardier-piccolo (a comparison of ORMs), hey-oha.txt (a
 gist), redis_benchmark-aryadb, memtier-go-memcached and memtier-alpine (pages of these projects),
-hammerdb-4 (a log of SQL Server), serving-sglang-kvcached (the page of kvcached), gatling-2 (a test),
+hammerdb-4 (of SQL Server), serving-sglang-kvcached (the page of kvcached), gatling-2 (a test),
 gatling-stats.json (a report), jmeter-maven (a build).
 
 With figures of public files, and by hand where these were cut: autocannon-haiku (the cells after
