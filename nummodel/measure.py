@@ -147,13 +147,13 @@ def _figures(run: Run, output: Path, code: int) -> str:
             last = file.read().decode(errors="replace").strip().split("\n")[-1]
         raise InputError(f"exit code {code}: {last[:200] or 'no output'}")
     try:
-        table = readers.read(output)[1].table
+        table = readers.read(output, n=run.N)[1].table
         wrong = folders.unfit(table) if {"N", "X"} <= set(table) else "no columns N and X"
     except InputError as error:
         wrong = str(error).removeprefix(str(output)).lstrip(": ").split(", expected")[0]
     if wrong:
-        known = "sysbench, pgbench, wrk or k6, or a table with N and X"
-        raise InputError(f"{wrong}, expected an output of {known}")
+        expected = "expected an output of a load generator, or a table with N and X"
+        raise InputError(f"{wrong}, {expected}")
     row = table.iloc[-1]
     if row["N"] != run.N:
         tell(f"warning: the output says N = {row['N']:g}, and {run.N} was asked for")

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 TAKEN = ("N", "X", "R", "U_cpu", "c_cpu", "series")
 #: Devices that pass their requests on to others, and so are busy when these are.
 VOLUME = re.compile(r"U_(dm-|md|loop|drbd|bcache)\d")
+#: What a reader says that a fit says as well.
+TOLD = re.compile(": left out: |more failed than succeeded|so N is no load")
 #: A device that is never in use for this share of the time is left out.
 IDLE = 0.01
 
@@ -33,11 +35,15 @@ def cells_of(path: Path) -> tuple[Cells, list[str], bool]:
         return table.read(path), [], False
     else:
         reader, reading = readers.read(path)
-    found, notes = reading.table, [s for s in reading.left_out if ": left out: " in s]
+    found, notes = reading.table, [s for s in reading.left_out if TOLD.search(s)]
     lines: Iterable[int | str] = range(1, len(found) + 1)
     if reader != "excel":
         if "N" not in found:
-            raise InputError(f"{path}: the output of {reader}, which has no N and X to be fitted")
+            how = (
+                "nummodel read FOLDER --pattern '{N}.txt' makes a table of runs whose names tell it"
+            )
+            what = "no N, the number of users at the same time" if "X" in found else "no N and X"
+            raise InputError(f"{path}: the output of {reader}, which has {what}; {how}")
         if reader == "folder" and "run" in found and found["run"].is_unique:
             lines = found["run"]
         devices, left_out = _devices(found)

@@ -80,7 +80,7 @@ def read(folder: str | Path, pattern: str = "") -> Reading:
                 rows.append(_named(dict(key), row, told))
                 columns |= row.columns
     if not rows:
-        expected = "expected outputs of sysbench, pgbench, wrk or k6, or tables with N and X"
+        expected = "expected outputs of load generators, or tables with N and X"
         why = "; ".join(_once(told))
         raise InputError(f"{folder}: no run of a load generator, {expected}; {why}")
     _add_series(rows)
@@ -100,16 +100,19 @@ def _runs(folder: Path, pattern: str, told: list[tuple[str, str]]) -> dict[tuple
     for path in _files(folder):
         short = path.relative_to(folder)
         try:
-            runs.setdefault(_key(short, regex), []).append(_output(path, short))
+            key = _key(short, regex)
+            runs.setdefault(key, []).append(_output(path, short, dict(key).get("N")))
         except InputError as error:
             told.append((str(short), f"left out: {error}"))
     return runs
 
 
-def _output(path: Path, short: Path) -> Output:
-    """What is in a file of a load test. Raises InputError for another one."""
+def _output(path: Path, short: Path, N: float | None) -> Output:
+    """What is in a file of a load test, whose name may tell the load N. Raises InputError for
+    another file.
+    """
     try:
-        name, reading = readers.read(path)
+        name, reading = readers.read(path, n=N)
     except InputError as error:
         raise InputError(str(error).removeprefix(str(path))[1:].strip()) from None
     if name not in ORDER or (name == "table" and not {"N", "X"} <= set(reading.table)):

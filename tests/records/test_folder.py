@@ -263,7 +263,7 @@ def test_a_table_of_ones_own_is_a_run_and_another_output_is_not(tmp_path):
     command = ["measure", "--at", "4,8", "--repeat", 1, "--output", "out", "--", "printf"]
     result = nummodel(*command, "no table {N}", cwd=tmp_path)
     assert result.returncode == 1 and "to read it" not in result.stderr
-    assert "expected an output of sysbench, pgbench, wrk or k6, or a table" in result.stderr
+    assert "expected an output of a load generator, or a table" in result.stderr
     assert sorted(p.name for p in (tmp_path / "out").glob("*.failed")) == [
         "4-r1.command.failed",
         "8-r1.command.failed",
@@ -312,3 +312,13 @@ def test_every_file_of_a_folder_is_accounted_for(tmp_path):
     assert "8.csv: read as the output of table" in told
     assert "8.vmstat.txt: read as the output of vmstat" in told
     assert "9.vmstat.txt: left out: no load generator" in told and "notes.txt: left out" in told
+
+
+def test_names_of_files_tell_the_load_that_an_output_lacks(tmp_path):
+    """As of hey, which prints no number of clients."""
+    recording = next(RECORDED.parent.glob("hey*.txt")).read_text()
+    for N in (8, 16):
+        (tmp_path / f"{N}.txt").write_text(recording)
+    assert folder.read(tmp_path, "{N}.txt").table["N"].tolist() == [8, 16]
+    with pytest.raises(InputError, match="--pattern says what names tell"):
+        folder.read(tmp_path)
