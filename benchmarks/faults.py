@@ -44,6 +44,7 @@ BY_TEXT = {"numbers in prose", "recorded values"}
 TESTS = {
     "_chain": ["test_locks", "test_nodes", "test_queueing"],
     "_convolution": ["test_convolution", "test_networks"],
+    "_many": ["test_many", "test_systems"],
     "numa": ["test_numa", "test_memory"],
     "operational": ["test_networks", "test_storage", "../test_formula"],
     "scaling": ["test_scaling", "../test_formula", "../fits/test_fit"],
