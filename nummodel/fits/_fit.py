@@ -316,8 +316,10 @@ def _finished(problem: Problem, p: np.ndarray) -> Fit:
     p[:, :2], rss[:2] = solve(problem, p[:, :2])  # of which either may be the lowest
     p, rss = p[:, np.argsort(rss)], np.sort(rss)
     p[:, 0], rss[0] = _on_bounds(problem, p[:, 0], rss[0])
-    named = [dict(zip(problem.free, one.tolist(), strict=True)) for one in p.T]
-    others = tuple(zip(rss[1:].tolist(), named[1:], strict=True))
+    size, least = _rounding(problem, p[:, 0], rss[0])
+    other = (((p - p[:, :1]) * size[:, None]) ** 2 > 1e4 * least).any(axis=0)
+    named = [dict(zip(problem.free, one.tolist(), strict=True)) for one in p[:, other].T]
+    others = tuple(zip(rss[other].tolist(), named, strict=True))
     result = replace(_fit_at(problem, p[:, 0]), others=others)
     try:
         for c in problem.columns:
@@ -332,13 +334,18 @@ def _fit_at(problem: Problem, p: np.ndarray) -> Fit:
     return Fit(problem, dict(zip(problem.free, p.tolist(), strict=True)))
 
 
+def _rounding(problem: Problem, p: np.ndarray, rss: float) -> tuple[np.ndarray, float]:
+    """How much the errors grow with each estimate, and the sum of squares that rounding leaves."""
+    X, w = problem.X, problem.w
+    size = np.linalg.norm(problem.weighted(p[:, None], X, w)[1][..., 0], axis=1)
+    return size, rss * 1e-12 + float(np.sum(w * rounding(problem.kind, X) ** 2))
+
+
 def _on_bounds(problem: Problem, p: np.ndarray, rss: float) -> tuple[np.ndarray, float]:
     """The estimates, and their sum of squares: what differs from a bound by rounding alone is on
     that bound.
     """
-    X, w = problem.X, problem.w
-    least = rss * 1e-12 + float(np.sum(w * rounding(problem.kind, X) ** 2))
-    size = np.linalg.norm(problem.weighted(p[:, None], X, w)[1][..., 0], axis=1)
+    size, least = _rounding(problem, p, rss)
     laws = {n: c.law for c in problem.columns for n in c.law.quantities}
     for i, name in enumerate(problem.free):
         for bound in problem.ends[:, i]:
