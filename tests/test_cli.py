@@ -6,12 +6,14 @@ import os
 import re
 import subprocess
 import sys
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from inprocess import nummodel
+from quick import one_in, slow
 from scipy import stats
 from scipy.optimize import curve_fit
 
@@ -1052,8 +1054,10 @@ def test_data_that_only_fall_are_called_neither_linear_nor_superlinear(tmp_path)
     assert "superlinear" not in " ".join(got["warnings"])
 
 
-@pytest.mark.parametrize("weights", ["absolute", "relative", "log"])
-@pytest.mark.parametrize("rule", ["constant", "line", "collapse"])
+@pytest.mark.parametrize(
+    "rule, weights",
+    one_in(4, product(["constant", "line", "collapse"], ["absolute", "relative", "log"])),
+)
 def test_degenerate_data_have_an_answer(tmp_path, rule, weights):
     N = [1, 50, 100, 150, 200, 250] if rule == "collapse" else [1, 2, 3, 4, 5, 6, 7]
     X = {"constant": [50] * 7, "line": [100 * n for n in N], "collapse": [100, 30, 14, 11, 7, 6.1]}
@@ -1063,7 +1067,7 @@ def test_degenerate_data_have_an_answer(tmp_path, rule, weights):
     assert "chosen" in nummodel("fit", path, "--weights", weights, *held).stdout
 
 
-@pytest.mark.parametrize("swapped", [False, True])
+@pytest.mark.parametrize("swapped", one_in(2, [False, True]))
 def test_a_load_of_1e30_has_an_answer(tmp_path, swapped):
     """There rounding hides where the slope of a curve is zero: the peak may lack its interval."""
     N = [1, 2, 4, 8, 2, 16, 1e30, 64, 128, 256] if swapped else [1, 4, 8, 12, 16, 1e30, 64]
@@ -1081,9 +1085,9 @@ def test_a_load_of_1e30_has_an_answer(tmp_path, swapped):
         (("--y", "p99_ms"), "'p99_ms' is a time by its name"),
         (("--y", "run"), "'run' numbers the runs by its name"),
         (("--y", "tps", "--weights", "stddev"), "for a standard error s they are 1/s^2"),
-        (("--y", "tps", "--weights", "run"), None),  # how many runs each row is the mean of
-        (("--y", "tps", "--weights", "w"), None),
-        (("--y", "tps"), None),
+        slow(("--y", "tps", "--weights", "run"), None),  # how many runs each row is the mean of
+        slow(("--y", "tps", "--weights", "w"), None),
+        slow(("--y", "tps"), None),
     ],
 )
 def test_columns_that_the_user_names_may_look_odd(tmp_path, options, told):

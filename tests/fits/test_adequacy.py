@@ -4,7 +4,6 @@ scipy, and numbers that follow by integration.
 
 import numpy as np
 import pytest
-from quick import one_in
 from scipy import integrate, stats
 
 from nummodel.answers.remarks import of_fit
@@ -210,7 +209,8 @@ def test_where_all_is_right_few_cautions_are_given():
     assert sum(bool(of_fit(f)) for f in fits) < 0.15 * sets
 
 
-@pytest.mark.parametrize("runs", one_in(2, [1, 3]))
+@pytest.mark.slow
+@pytest.mark.parametrize("runs", [1, 3])
 def test_no_scaling_law_is_right_of_users_who_think(runs):
     """Four processors of 30 ms, a lock of 5 ms, one second of thinking, 1 % noise."""
     stations = [networks.queue(0.03, 4), networks.queue(0.005)]

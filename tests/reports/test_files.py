@@ -52,6 +52,7 @@ def test_claims_arrive_behind_many_displays(tmp_path, monkeypatch):
     assert len(outcome.notebook.cells[-1].outputs) == 4002
 
 
+@pytest.mark.slow
 def test_a_claim_that_does_not_arrive_is_told(tmp_path):
     silent = f"from contextlib import redirect_stdout\n{RECORD}\nfrom IPython.display import *"
     path = notebook(tmp_path, "cleared", f"{silent}\nclear_output()", "claims.record('two', 2)")
