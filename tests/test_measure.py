@@ -89,7 +89,7 @@ class Folder:
 
 def drill(folder: Folder, kind: str, signals, delays) -> Ended:
     """Send signals to a command, each after a delay [s]; what is there when it has ended."""
-    process = folder.start(kind, 0.5)
+    process = folder.start(kind, 10)
     folder.until_a_run_begins()
     for number, delay in zip(signals, delays, strict=True):
         time.sleep(delay)
