@@ -8,7 +8,6 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -56,8 +55,11 @@ class Folder:
         self.command += ["--repeat", "1", "--output", str(self.out), "--", str(self.tool), "{N}"]
 
     def start(self, kind="", lasts=0.0) -> subprocess.Popen:
-        # A job in the background ignores interrupts, and its children inherit that.
-        usual = partial(signal.signal, INT, signal.default_int_handler)
+        def usual() -> None:
+            """A job in the background ignores interrupts, one under nohup the end of a terminal."""
+            signal.signal(INT, signal.default_int_handler)
+            signal.signal(HUP, signal.SIG_DFL)
+
         variables = {"KIND": kind, "LASTS": str(lasts), "MARK": self.mark}
         pipe = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
         return subprocess.Popen(self.command, **pipe, env=os.environ | variables, preexec_fn=usual)
