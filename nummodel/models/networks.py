@@ -175,8 +175,8 @@ def _exact(D: np.ndarray, queues: np.ndarray, N: list[int], Z: np.ndarray):
     stations first, then classes; `queues` says which stations are no delays.
 
     A step has all populations of the same total, as an array over all classes but the largest; one
-    customer fewer is a shift of the step before. Entries with a negative population, or next to the
-    edge of a shift, have throughput 0 and are not used.
+    customer fewer is a shift of the step before. Entries with a negative population, and those that
+    a shift takes from outside of the array, have throughput 0 and are not used.
 
     Raises ArithmeticError if throughputs contradict those with one customer fewer: X_c(N) is
     G(N - 1_c)/G(N), so that X_c(N) X_d(N - 1_c) does not depend on the order of c and d.
@@ -219,7 +219,7 @@ def _terms(N: list[int], stations: int) -> int:
 
 
 def _schweitzer(D: np.ndarray, queues: np.ndarray, N: list[int], Z: np.ndarray):
-    """Throughput and residence times, if one customer fewer shortens queues in proportion."""
+    """Throughput and residence times, if each queue is in proportion to the customers."""
     n = np.array(N, dtype=float)
     unit = np.maximum(Z, D.max(0))  # a unit of time for each class
     D, Z = D / unit, Z / unit

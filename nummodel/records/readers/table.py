@@ -127,8 +127,8 @@ def _delimiter(header: str) -> str:
 
 
 def _parted(lines: list[str], header: str) -> tuple[list[str], str]:
-    """Lines whose cells are parted by one character, and this character. Two blanks or more part
-    cells if each line has as many such gaps, and else each blank.
+    """The lines with one character between cells, and that character. In lines without commas and
+    the like, cells stand two blanks or more apart if all lines then have equally many, else one.
     """
     delimiter = _delimiter(header)
     if delimiter == "|":
