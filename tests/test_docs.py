@@ -140,9 +140,7 @@ def run(tmp_path_factory):
     return run
 
 
-@pytest.mark.parametrize(
-    "page", [slow(page) if page == "docs/use.md" else page for page in RUN_HERE]
-)
+@pytest.mark.parametrize("page", [page if page == "README.md" else slow(page) for page in RUN_HERE])
 def test_commands_run(page, run):
     for block in blocks(page, "sh"):
         for command in commands(HERE.sub("", block)):

@@ -165,6 +165,7 @@ def test_processes_that_were_there_before_are_let_alone(tmp_path):
     folder.kill()
 
 
+@pytest.mark.slow
 def test_a_signal_that_is_ignored_stays_ignored(tmp_path):
     folder = Folder(tmp_path, "1")
     folder.command = ["nohup", *folder.command]

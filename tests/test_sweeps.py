@@ -204,6 +204,7 @@ def test_chunks_are_of_about_a_second(monkeypatch, once, each, places, size):
     assert sweeps._size(model, points, places) == pytest.approx(size, abs=1)
 
 
+@pytest.mark.slow
 def test_workers_of_dask_do_the_same(tmp_path, monkeypatch):
     from distributed import Client
 

@@ -231,6 +231,7 @@ def test_gaps_of_several_columns_leave_out_the_rows_of_all(tmp_path):
     assert kept.others["R"] == pytest.approx(table.R.drop([1, 4]))
 
 
+@pytest.mark.slow
 def test_gaps_of_other_columns_leave_all_throughputs_to_the_laws(tmp_path):
     """The rows with the highest loads are those in which tools fail."""
     table = pd.read_csv(written(tmp_path / "a.csv", error=0.01))
@@ -300,6 +301,7 @@ def test_a_single_disk_beside_a_pool_keeps_its_server(tmp_path):
     assert "makes the same curves as a pool" in found.answer()
 
 
+@pytest.mark.slow
 def test_full_processors_count_for_more_than_what_was_not_measured(tmp_path):
     """A table in which a model finds a second limit that would allow as much as the processors."""
     rows = "25,24.4,24,7\n50,48.9,23.5,13\n100,97.2,25,26\n200,195,27,52\n300,287,38,77\n"
@@ -523,6 +525,7 @@ def test_a_lock_that_nobody_measured_is_said_to_be_one(tmp_path):
     assert said.endswith("would bring nothing at N = 80."), "processors do not help"
 
 
+@pytest.mark.slow
 def test_a_lock_whose_holder_computes_is_told_from_what_it_does_to_the_processors(tmp_path):
     """A simulation that knows no formula: 16 processors, 10 ms of computing, and 1.5 ms under a
     lock, on a processor as well. The lock allows 667 a second, the processors 16/11.5 ms = 1,391.

@@ -208,6 +208,7 @@ def test_what_was_measured_with_errors_has_the_range_that_these_leave():
     assert room.outlook(X, 8, nodes=1)["queue"] == room.Ratio(1, 1, 1)
 
 
+@pytest.mark.slow
 def test_a_program_that_goes_on_scaling_is_believed():
     """On one to four nodes its throughput grows with the nodes: its lock feeds many threads."""
     X = {n: {"queue": n * 1e6 * 0.998 ** (n - 1)} for n in (1, 2, 4)}
@@ -217,6 +218,7 @@ def test_a_program_that_goes_on_scaling_is_believed():
     assert said.low < 39 < said.high
 
 
+@pytest.mark.slow
 def test_a_measurement_that_is_less_certain_says_less():
     widths = []
     for error in (0.0, 1e5, 5e5):

@@ -108,6 +108,7 @@ def test_other_files_are_refused(name, wrong):
      ("lock-stat-0.4-points-by-hand.txt", "No lock of this output is a limit", ["elapsed=100"]),
     ]),
 )  # fmt: skip
+@pytest.mark.slow
 def test_a_page_about_a_file_of_ones_own(name, found, more, tmp_path):
     """It answers about this file, and does not speak of the published lines."""
     (run,) = runs.plan(["24"], [f"file={RECORDINGS / name}", *more])

@@ -103,6 +103,7 @@ def iostat(cpu, **devices):
     return "Linux 6.1.0 (a) \t11/23/26 \t_x86_64_\t(8 CPU)\n\n" + f"{report}\n" * 11
 
 
+@pytest.mark.slow
 def test_a_disk_of_a_folder_reaches_the_fit_as_one_server(tmp_path):
     """Eight processors, and a disk that is the limit at 100 /s, below a volume and beside an idle
     drive; a run whose iostat cannot be read is told by its name.

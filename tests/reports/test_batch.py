@@ -238,6 +238,7 @@ def test_the_index_can_be_read_while_runs_go_on(tmp_path):
     assert {row["status"] for row in table(folder)} == {"executed", "failed"}
 
 
+@pytest.mark.slow
 def test_what_is_kept_is_counted_from_the_beginning(tmp_path):
     path = notebook(tmp_path, "one", RECORD)
     run_here(path, "-p", "size=1", "--output", "out", cwd=tmp_path)

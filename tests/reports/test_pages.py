@@ -10,6 +10,7 @@ from html import unescape
 
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell
+from quick import slow
 from reporting import RECORD, finish, notebook
 from reporting import command as start
 
@@ -208,6 +209,7 @@ def test_the_index_shows_all_runs_of_the_folder_failed_ones_first(tmp_path):
     assert (out / "index.html").stat().st_mtime_ns == before, "nothing has changed"
 
 
+@pytest.mark.slow
 def test_runs_of_the_readers_own_files_stand_first_and_name_them(tmp_path):
     mine = tmp_path / "mine.csv"
     mine.write_text("N,X\n1,2\n")
@@ -226,7 +228,9 @@ def test_runs_of_the_readers_own_files_stand_first_and_name_them(tmp_path):
     "rates, start, then",
     [
         ((10, 19, 36, 66, 115, 180), "The highest tps measured is 180", "No limit was measured:"),
-        ((10, 19, 33, 52, 73, 90), "No peak was measured. The highest", "The fitted law has its"),
+        slow(
+            (10, 19, 33, 52, 73, 90), "No peak was measured. The highest", "The fitted law has its"
+        ),
     ],
 )
 def test_a_card_says_more_than_what_was_measured(rates, start, then, tmp_path):
