@@ -162,6 +162,7 @@ def test_the_cause_of_a_refusal_is_told(tmp_path, text, what):
     assert what in refused("fit", write(tmp_path, text))
 
 
+@pytest.mark.slow
 def test_what_excel_adds_to_a_table_is_no_part_of_it(tmp_path):
     text = GOOD.replace(",", ";")
     odd = "sep=;\n" + "".join(f"{line};;\n" for line in text.splitlines())
@@ -549,6 +550,7 @@ def test_a_target_may_have_a_unit(tmp_path, wanted):
     assert result(*options, "tps=50")["target"]["name"] == "X"
 
 
+@pytest.mark.slow
 def test_a_target_in_seconds_says_what_it_takes_the_throughput_for(tmp_path):
     """A think time alone does not tell whether the throughput is one of a second."""
     options = ("fit", write(tmp_path, GOOD), "--known", "Z=0.001", "--target")
@@ -1012,6 +1014,7 @@ def test_a_published_table_is_fitted_by_its_name():
     assert named == result(*ZVM)
 
 
+@pytest.mark.slow
 def test_the_load_has_two_names_in_a_holdout(tmp_path):
     path = write(tmp_path, GOOD.replace("N,", "threads,"))
     one, other = (result("fit", path, "--holdout", f"{name}>8") for name in ("N", "threads"))
@@ -1032,6 +1035,7 @@ def test_a_prediction_beyond_the_last_load_used_says_how_far_such_were_off(holdo
     assert done.stderr.count(f"nummodel: warning: {EXTRAPOLATION}\n") == beyond
 
 
+@pytest.mark.slow
 def test_thousands_of_rows(tmp_path):
     N = np.tile(np.arange(1, 51), 100)
     X = (
@@ -1068,6 +1072,7 @@ def test_degenerate_data_have_an_answer(tmp_path, rule, weights):
 
 
 @pytest.mark.parametrize("swapped", one_in(2, [False, True]))
+@pytest.mark.slow
 def test_a_load_of_1e30_has_an_answer(tmp_path, swapped):
     """There rounding hides where the slope of a curve is zero: the peak may lack its interval."""
     N = [1, 2, 4, 8, 2, 16, 1e30, 64, 128, 256] if swapped else [1, 4, 8, 12, 16, 1e30, 64]

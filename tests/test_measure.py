@@ -155,6 +155,7 @@ def test_what_was_killed_is_measured_again_and_parts_of_others_stay(tmp_path):
     assert ended.code == 0 and [n for n in ended.files if n.endswith(".part")] == ["film.part"]
 
 
+@pytest.mark.slow
 def test_processes_that_were_there_before_are_let_alone(tmp_path):
     """As a server that a script started, before it became `measure`."""
     folder = Folder(tmp_path, "1")

@@ -127,6 +127,7 @@ def test_a_station_is_full_at_its_servers_over_its_demand(system):
         assert value == pytest.approx(most, rel=0.02) and low <= value <= high
 
 
+@pytest.mark.slow
 def test_a_station_without_demand_is_never_full(tmp_path):
     """Nothing is left for the lock in the response times: only the interval has a lower end."""
     R = networks.solve(stations()[:2], N, Z)
@@ -259,6 +260,7 @@ def test_the_answer_of_fit_names_the_column_without_which_no_law_fits(tmp_path):
 
 
 @pytest.mark.parametrize(("factor", "unit"), one_in(3, [(1e3, "ms"), (1e6, "us"), (5, "")]))
+@pytest.mark.slow
 def test_a_response_time_in_another_unit_is_told(tmp_path, factor, unit):
     table = pd.read_csv(written(tmp_path / "a.csv", error=0.01))
     table["R"] *= factor
@@ -502,6 +504,7 @@ def test_a_device_counts_as_one_server_and_processors_are_found(tmp_path):
     assert told.demands()["servers"].tolist() == [8, 1, 1]
 
 
+@pytest.mark.slow
 def test_a_utilisation_that_was_rounded_to_zero_is_left_out(tmp_path):
     """In whole percents, four disks are at 0 with one user; all else is measured there."""
     disks = [networks.queue(D_DISK, servers=4)]
@@ -689,6 +692,7 @@ def test_no_limit_is_named_that_is_far_away(tmp_path):
     assert "half the processor time" in said and "not more, because" not in said
 
 
+@pytest.mark.slow
 def test_a_column_in_another_unit_is_set_aside_alone(tmp_path):
     """The other columns still tell which station limits, and the answer says what to mend."""
     X = networks.solve(stations(), N, Z).X
@@ -712,6 +716,7 @@ def test_a_column_in_another_unit_is_set_aside_alone(tmp_path):
         slow(("response time (s)", "CPU usage [%]", "U_disk"), (1, 100, 1)),
     ],
 )
+@pytest.mark.slow
 def test_units_in_names_change_nothing(tmp_path, names, sizes):
     """The same measurements in other units have the same demands."""
     table = pd.read_csv(written(tmp_path / "a.csv", error=0.01))

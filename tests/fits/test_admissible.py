@@ -126,6 +126,7 @@ def test_width_left_of_a_disc(h):
     assert admissible.narrowed(x, h, y, members, ROUND, disc) == pytest.approx(chords, abs=0.005)
 
 
+@pytest.mark.slow
 def test_a_thin_set_that_a_measurement_makes_thinner():
     """Shares of a whole: with x0 known to be about t, any other is at most 1 - (t - h). What is
     found is no more than that, and 2 % less at most."""

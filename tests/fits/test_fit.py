@@ -338,6 +338,7 @@ def test_a_curve_that_would_be_negative_at_a_measured_load_is_refused():
     assert beyond.at(0.1) < 0 and np.isfinite(beyond.loo_rmse)
 
 
+@pytest.mark.slow
 def test_a_fit_with_all_estimates_on_bounds_is_shown():
     N = np.array([1.0, 2, 4, 8])
     result = fit(LAWS["amdahl"], {"N": N, "X": 10 * N}, X1=10.0)

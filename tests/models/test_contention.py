@@ -169,6 +169,7 @@ def test_ends_are_in_order_or_the_line_is_refused(C, p, W, S, idle, c, change):
 @pytest.mark.parametrize("n, Z", one_in(4, [(4, 4.0), (2, 20.0), (4, 60.0), (12, 20.0)]))
 @pytest.mark.parametrize("hold", ["constant", "exponential"])
 @pytest.mark.parametrize("think", one_in(3, THINKING), ids=lambda think: think.__name__)
+@pytest.mark.slow
 def test_the_range_holds_what_is_counted_after_a_change(think, hold, n, Z, h):
     """The slack is for chance: three hundred and more counts are held against their ranges."""
     before = count(think(Z), hold, n, h=h)
@@ -190,6 +191,7 @@ def test_a_hold_time_that_is_known_narrows_the_range():
     assert free.p[0] < known.p[0] < 0.001 < known.p[1] <= free.p[1]
 
 
+@pytest.mark.slow
 def test_more_knowledge_never_widens_a_range():
     line = count(bursts(20.0), "exponential", 4)
     for c in (2, 4, 16, 64):

@@ -106,6 +106,7 @@ def simulated(kind, nodes, N, Z, memory=0.0, lock=None):
 
 
 @pytest.mark.parametrize("known", [(1,), slow((1, 2))])
+@pytest.mark.slow
 def test_ranges_hold_what_the_protocols_do(known):
     """All seven kinds, a hold time of a microsecond; full, half full and seldom full on one node,
     with work that takes up to 20 % longer on several nodes.
@@ -228,6 +229,7 @@ def test_a_measurement_that_is_less_certain_says_less():
     assert widths == sorted(widths) and widths[2] > 1.3 * widths[0]
 
 
+@pytest.mark.slow
 def test_a_matrix_of_equal_latencies_is_as_two_numbers_whose_growth_is_known():
     matrix = np.where(np.eye(4), H, REMOTE)
     by_two, by_matrix = (room.outlook({"queue": 1e6}, 4, 4, *a) for a in ((H, REMOTE), (H, matrix)))
@@ -235,6 +237,7 @@ def test_a_matrix_of_equal_latencies_is_as_two_numbers_whose_growth_is_known():
     assert by_matrix["queue"].low > by_two["queue"].low
 
 
+@pytest.mark.slow
 def test_the_diagonal_of_a_matrix_does_not_count_if_the_hand_over_inside_is_given():
     matrix = np.where(np.eye(4), H, REMOTE)
     given = room.outlook({"queue": 1e6}, 4, 4, H, matrix)

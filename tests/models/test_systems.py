@@ -82,6 +82,7 @@ def test_processors_that_a_holder_needs_are_those_of_the_balance_of_states(c, L)
     assert laws.keys() == {"X", "R", "U_cpu"}
 
 
+@pytest.mark.slow
 def test_how_far_systems_whose_holder_computes_are_off_with_think_time():
     """As `systems.closed` says, of 240 systems, against the balance of their states."""
     D, off = TIMES["D_cpu"], []

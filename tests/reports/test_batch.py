@@ -141,6 +141,7 @@ def test_a_run_is_known_by_all_that_it_follows_from(tmp_path):
     assert key() not in seen
 
 
+@pytest.mark.slow
 def test_what_is_there_is_kept_until_something_changes(tmp_path):
     path, out = notebook(tmp_path, "kept", RECORD), tmp_path / "out"
     planned = runs.plan([str(path)], [], ["size=4,5"])
@@ -283,6 +284,7 @@ def test_a_terminal_gets_a_bar_that_names_what_is_running(tmp_path, monkeypatch)
     assert [o.error for o in outcomes] == ["not executed"] * 5
 
 
+@pytest.mark.slow
 def test_an_index_that_cannot_be_written_meanwhile_ends_nothing(tmp_path, monkeypatch):
     def full(outcomes, folder):
         raise OSError(28, "No space left on device")
@@ -293,6 +295,7 @@ def test_an_index_that_cannot_be_written_meanwhile_ends_nothing(tmp_path, monkey
     assert len(table(tmp_path / "out")) == 2
 
 
+@pytest.mark.slow
 def test_the_indexes_between_take_a_small_share_of_the_time(tmp_path, monkeypatch):
     """By a clock that goes on only where it is told to. Where nothing changes, none is written."""
     clock, wrote = [0.0], []

@@ -226,6 +226,7 @@ def full_at(worker, monkeypatch):
     monkeypatch.setattr(cluster, "TemporaryFile", made)
 
 
+@pytest.mark.slow
 def test_a_worker_whose_disk_is_full_does_no_more(capsys, monkeypatch):
     from distributed import Client
 

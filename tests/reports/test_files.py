@@ -122,6 +122,7 @@ def test_a_table_that_does_not_exist_costs_no_index(tmp_path, declared):
     assert {p: p.read_bytes() for p in (tmp_path / out).iterdir()} == before
 
 
+@pytest.mark.slow
 def test_a_file_that_comes_meanwhile_costs_the_run_that_it_blocks(tmp_path):
     mine = f"open({str(tmp_path / 'out/one.html')!r}, 'w').write('mine')"
     planned = [Run(notebook(tmp_path, "one", mine)), Run(notebook(tmp_path, "two", "1"))]
@@ -234,6 +235,7 @@ def test_the_path_of_the_index_is_the_folder_as_it_is_called(tmp_path):
 
 
 @pytest.mark.parametrize("gone", ["out", "."])
+@pytest.mark.slow
 def test_a_notebook_that_removes_the_folder_costs_no_other_its_pages(tmp_path, gone):
     work = tmp_path / "work"
     work.mkdir()
@@ -364,6 +366,7 @@ def test_parameters_that_python_cannot_read_are_none_or_text(tmp_path, source):
         "- {notebook: 01, parameters: {sigma: {a: 1}}}",
     ],
 )
+@pytest.mark.slow
 def test_nested_lists_are_refused(tmp_path, text):
     (tmp_path / "runs.yaml").write_text(text)
     with pytest.raises(InputError, match=r"runs\.yaml"):
@@ -395,6 +398,7 @@ def test_a_timeout_is_a_number_of_seconds(tmp_path, timeout):
     assert (code, out, err.count("\n")) == (2, "", 1) and "--timeout" in err
 
 
+@pytest.mark.slow
 def test_a_timeout_ends_short_cells_as_well(tmp_path):
     """None of which takes as long."""
     path = notebook(tmp_path, "a", *100 * ["import time; time.sleep(0.04)"])

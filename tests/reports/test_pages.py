@@ -170,6 +170,7 @@ def test_a_page_about_a_file_says_nothing_of_the_example(tmp_path):
     assert "Answers to Try" in whole
 
 
+@pytest.mark.slow
 def test_a_figure_is_the_same_whenever_it_is_drawn_and_small_with_many_points():
     def drawn(n):
         picture = plot.Picture("Many points.")
@@ -250,6 +251,7 @@ def test_a_page_of_an_earlier_command_is_linked(tmp_path):
     assert 'href="one.html">one</a>' in (tmp_path / "out" / "two.html").read_text()
 
 
+@pytest.mark.slow
 def test_the_index_has_the_page_of_a_command_that_ended_meanwhile(tmp_path):
     one = written(tmp_path, "one", "1")
     report.make([Run(one)], tmp_path / "other", jobs=1)

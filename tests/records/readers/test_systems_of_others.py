@@ -185,6 +185,7 @@ LONG += ["Numa node" + " 1" * 500_000 + "x", "@" + LONG[0] + "x"]
 
 
 @pytest.mark.parametrize("name", one_in(3, READERS.values()))
+@pytest.mark.slow
 def test_long_lines_take_little_time(name):
     module = reader(name)
     first = next(p for p in OWN if reader_of(p) is module).read_text()

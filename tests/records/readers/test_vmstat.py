@@ -142,6 +142,7 @@ def test_cut_files_are_read_or_refused(path):
             assert reading.samples.equals(whole.samples.iloc[:n])
 
 
+@pytest.mark.slow
 def test_hostile_texts_are_read_or_refused():
     chance = random.Random(1)
     for path in FILES:
