@@ -32,8 +32,8 @@ def run(program, *words):
 @pytest.mark.parametrize("N", [1, 2, 3])
 @pytest.mark.parametrize("lock", ["mutex", "spin", "ticket", "mcs"])
 def test_no_two_threads_are_under_a_lock(program, lock, N):
-    row = run(program, lock, N, 20, 20, 0.03)
-    assert row["uses"] == row["guarded"] > 100 and row["seconds"] >= 0.03
+    row = run(program, lock, N, 20, 20, 0.1)
+    assert row["uses"] == row["guarded"] > 0 and row["seconds"] >= 0.1
     if N < 3:
         assert row["first"] + (row["last"] if N == 2 else 0) == row["uses"]
 
