@@ -23,8 +23,8 @@ __all__ = ["Column", "Reading", "names", "read", "reader", "recognised"]
 
 #: Outputs that are not read, and what to do instead.
 HINTS = {
-    r"\A[0-9]+ [0-9]+ [0-9]+ [0-9]+ [0-9]{9,}": "a log of single transactions of pgbench, expected "
-    "one with --aggregate-interval=1",
+    r"\A(?:[0-9]+ ){4}[0-9]{9,}|\A[0-9]{9,11}(?: [0-9]+){5}": "a log of one thread of pgbench, "
+    "expected its summary, with -P 1 for samples",
     r'\A\{"type":"Metric"': "every event of k6, expected a file of --summary-export",
     r"^disk-? ?-*reads-*|\d+ K total memory": "vmstat -d or -s, expected vmstat 1",
 }

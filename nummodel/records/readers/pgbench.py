@@ -1,4 +1,4 @@
-"""pgbench 9 to 17: the summary of each run with its progress (-P), and aggregate logs.
+"""pgbench 9 to 17: the summary of each run, with its progress (-P).
 
 Admitted with recordings of one version, 15; the others are read as they are documented.
 """
@@ -7,14 +7,12 @@ import re
 
 from nummodel.records.readers._declared import Field, Run, Tool
 from nummodel.records.readers._lines import scaled
-from nummodel.records.readers._reading import Column, Malformed, Reading, column
+from nummodel.records.readers._reading import Column
 
 PROGRESS = re.compile(
     r"progress: ([0-9.]+) s, ([0-9.]+) tps, lat (?:([0-9.]+)|-?nan) ms stddev (?:([0-9.]+)|-?nan)"
     r"(?:, ([0-9]+) failed)?"
 )
-#: Fields of a line of an aggregate log, up to the last that all versions have.
-LOG = ["t", "events", "sum", "squares", "least", "most"]
 
 
 def samples(line: int, text: str) -> list[dict[str, float]] | None:
@@ -73,52 +71,4 @@ PGBENCH = Tool(
     failures="",
     agree=0.05,
 )
-
-
-def recognises(text: str) -> bool:
-    """Whether a text has a summary of pgbench, or is an aggregate log of whole seconds."""
-    return _is_log(text) or PGBENCH.recognises(text)
-
-
-def parse(text: str) -> Reading:
-    """A row for each run, or one for a log. Throughputs are without the time to connect. Raises
-    Malformed for a text without a whole run.
-    """
-    return _log(text) if _is_log(text) else PGBENCH.parse(text)
-
-
-def _is_log(text: str) -> bool:
-    """Whether all of the first lines are whole numbers, a time of day first."""
-    first = [line for line in text[:4000].split("\n")[:10] if line.strip()]
-    return bool(first) and all(
-        re.fullmatch(r"[0-9]{9,11}( [0-9]{1,30}){5,20}", one) for one in first
-    )
-
-
-def _log(text: str) -> Reading:
-    """Samples of an aggregate log, without the first and the last, whose time may be shorter."""
-    import pandas as pd
-
-    rows = []
-    for line, cells in enumerate(map(str.split, text.split("\n")), 1):
-        if not cells:
-            continue
-        if len(cells) < len(LOG) or not all(cell.isdigit() and cell.isascii() for cell in cells):
-            raise Malformed(line, "expected whole numbers: a time, transactions, sums of latencies")
-        rows.append([float(cell[:30]) for cell in cells[: len(LOG)]])
-    log = pd.DataFrame(rows, columns=LOG)
-    steps = log["t"].diff().iloc[1:].unique()
-    if len(steps) != 1 or steps[0] <= 0:
-        raise Malformed(1, "expected intervals of the same length, two at least")
-    inside, every = log.iloc[1:-1].reset_index(drop=True), steps[0]
-    events, times = inside["events"], inside["sum"] / 1e6
-    if not events.sum():
-        raise Malformed(1, "no transactions in any whole interval, expected three intervals")
-    t = inside["t"] - log["t"][0] + every
-    series = pd.DataFrame({"t": t, "X": events / every, "R": times / events.where(events > 0)})
-    whole = {"X": events.sum() / every / len(inside), "R": times.sum() / events.sum()}
-    told = (
-        "a log is that of one thread of pgbench, and does not say how many clients there were",
-        "the first and the last interval are left out",
-    )
-    return Reading(pd.DataFrame([whole]), {n: column(n) for n in series}, told, series)
+recognises, parse = PGBENCH.recognises, PGBENCH.parse
