@@ -19,7 +19,11 @@ INSTALL = $(BIN)/uv pip install --quiet --python $(BIN)/python $(VERSIONS)
 PARALLEL = --numprocesses $(JOBS) --dist worksteal --max-worker-restart 0
 # Not only the quick tests, which pyproject.toml selects.
 ALL := -m ''
-TOOLS := postgresql mariadb-server nginx-light wrk sysbench sysstat procps linux-perf
+TOOLS := postgresql mariadb-server nginx-light wrk sysbench sysstat procps linux-perf \
+	apache2-utils fio hey jmeter redis-server redis-tools
+# Load generators that Debian does not have, each where its language is installed.
+LOADS := $(abspath $(VENV))/loads
+GO_LOADS := github.com/codesenberg/bombardier@v1.2.6 github.com/tsenart/vegeta/v12@v12.12.0 go.k6.io/k6@v0.57.0
 UV := uv==0.13.9
 AXE := axe-core@4.14.1
 # Go builds actionlint from source; the pip package of this name would download a binary.
@@ -116,9 +120,14 @@ cluster: $(VENV)/test  ## kill parts of a cluster, time sweeps and runs on it (S
 mutations: $(VENV)/test  ## read 100,000 damaged outputs of measuring tools (SEED=2026, 5 minutes)
 	@$(BIN)/python benchmarks/mutations.py --seed $(SEED) --jobs $(JOBS)
 
-tools: $(VENV)/test  ## read what Debian's servers and tools print here (installs PostgreSQL, MariaDB, ...)
+tools: $(VENV)/test  ## read what servers and load generators print here (installs PostgreSQL, JMeter, ...)
 	@apt-get update -q && apt-get install -qy --no-install-recommends $(TOOLS)
-	@$(BIN)/python -m pytest $(PARALLEL) $(ALL) tests/records
+	@$(BIN)/uv venv --quiet --clear $(LOADS) && $(BIN)/uv pip install --quiet --python $(LOADS) locust
+	@! command -v go >/dev/null || for one in $(GO_LOADS); do GOBIN=$(LOADS)/bin go install $$one || exit; done
+	@! command -v npm >/dev/null || npm install --silent --prefix $(LOADS) autocannon@8
+	@! command -v cargo >/dev/null || cargo install --quiet --root $(LOADS) oha
+	@PATH=$(LOADS)/bin:$(LOADS)/node_modules/.bin:$$PATH \
+		$(BIN)/python -m pytest $(PARALLEL) $(ALL) tests/records
 
 whole: $(VENV)/run  ## measure PostgreSQL under pgbench, and write docs/whole.md (installs Debian's)
 	@test -d /usr/lib/postgresql || { apt-get update -q && apt-get install -qy postgresql procps sysstat; }
