@@ -330,6 +330,28 @@ def test_a_full_station_is_told_without_a_closed_system(tmp_path, U, told):
         assert most == pytest.approx(94.43 / U, rel=5e-3)
 
 
+@pytest.mark.parametrize(
+    "rates, said",
+    [
+        (
+            "412.5 1355 2207 2466 2549 2680",
+            "X divided by N rose from 412.5 at N = 1 to 735.7 at 3.",
+        ),
+        (
+            "5.67 22.13 58.58 108 189.6 286.8",
+            "X divided by N rose from 5.67 at N = 1 to 47.8 at 6.",
+        ),
+        ("100 230 300 390 480 560", ""),
+        ("100 200 300 20 500 600", ""),
+    ],
+)
+def test_growth_beyond_proportion_is_told_first(rates, said, tmp_path):
+    rows = "".join(f"{N},{X}\n" for N, X in enumerate(rates.split(), 1))
+    answer = " ".join(nummodel("fit", write(tmp_path, f"N,X\n{rows}")).stdout.split())
+    start = "X grew more than in proportion (superlinear): "
+    assert answer.startswith(start + said) if said else start not in answer
+
+
 def test_the_answer_comes_first(tmp_path):
     """Where throughput stops growing, what the next doubling brings, and how far to trust that."""
     path = write(tmp_path, "N,X\n1,10.4\n2,19.1\n4,34.2\n8,52.9\n16,65.0\n32,58.7\n")

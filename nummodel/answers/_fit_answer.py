@@ -17,6 +17,7 @@ def answer(study: Any) -> str:
     target is met; what speaks against the law, and which load to measure next.
     """
     N, X, _, x, y, *_ = study.used
+    first = remarks.superlinear(N, X, x, y)
     ahead = [study.ahead.answer(study.at)]
     if study.wanted and study.target:
         ahead.append(study.ahead.said_of(study.target, study.wanted))
@@ -41,14 +42,15 @@ def answer(study: Any) -> str:
         against = [f"{a} {b}." for a, b in zip(starts, study.cautions, strict=False)]
         if not _refuted(study):
             against.append(remarks.advice(study.fit, x, study.level))
-        return "\n".join([" ".join(found), *ahead, " ".join(against)]).strip()
+        return "\n".join([first, " ".join(found), *ahead, " ".join(against)]).strip()
     why = f"No law is chosen: {study.choice[1]}"
     if " rejected: " in why and "too few points to compare" not in why:
         why = "No law fits these points: all laws are rejected, for the reasons below"
     highest = f"The highest {y} measured is {show(X.max())}, at {x} = {show(N[X.argmax()])}"
     unused = [text for text in study.used.warnings if "--law closed uses it" in text]
     refused = [f"{said[:1].upper()}{said[1:]}." for said in [*study.cautions, *unused]]
-    return "\n".join([" ".join([f"{why}. {highest}.", *_nearly_full(study), *refused]), *ahead])
+    found = [f"{why}. {highest}.", *_nearly_full(study), *refused]
+    return "\n".join([first, " ".join(found), *ahead]).strip()
 
 
 def _open_limit(study: Any, fit: Fit) -> str:

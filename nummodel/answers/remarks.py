@@ -26,6 +26,8 @@ SAME = 0.005
 #: If a curve falls from its peak by as many times more than what was measured falls from its
 #: highest, the measurements hardly show this peak.
 SHOWN = 3.0
+#: A result per load that is as many times that at the first load is told as superlinear.
+SUPERLINEAR = 1.25
 #: A measurement that makes an interval narrower by less than this share is not worth its while.
 WORTH = 0.05
 #: How far such predictions were off; see `EXTRAPOLATION`.
@@ -108,6 +110,23 @@ def answer(fit: Fit, x: str = "", y: str = "", level: float = 0.95) -> str:
             "all measurements."
         )
     return f"{seen} The fitted law has no peak, but levels off at {ceiling}."
+
+
+def superlinear(N: np.ndarray, X: np.ndarray, x: str, y: str) -> str:
+    """Where the result per load is more than errors explain above that at the first load, in
+    sentences; empty if it is nowhere.
+    """
+    loads, place = np.unique(N, return_inverse=True)
+    each = np.bincount(place, X) / np.bincount(place) / loads
+    best = int(each.argmax())
+    if each[best] < SUPERLINEAR * each[0]:
+        return ""
+    return (
+        f"{y} grew more than in proportion (superlinear): {y} divided by {x} rose from "
+        f"{show(each[0])} at {x} = {show(loads[0])} to {show(each[best])} at {show(loads[best])}. "
+        "No law here describes that, and no forecast goes on with it. Was the first run cold, or "
+        f"does {y} count something else than work that is the same at each load?"
+    )
 
 
 def _whole(fit: Fit) -> bool:
