@@ -20,7 +20,7 @@ PARALLEL = --numprocesses $(JOBS) --dist worksteal --max-worker-restart 0
 # Not only the quick tests, which pyproject.toml selects.
 ALL := -m ''
 TOOLS := postgresql mariadb-server nginx-light wrk sysbench sysstat procps linux-perf \
-	apache2-utils fio hey jmeter redis-server redis-tools
+	apache2-utils fio hey redis-server redis-tools
 # Load generators that Debian does not have, each where its language is installed.
 LOADS := $(abspath $(VENV))/loads
 GO_LOADS := github.com/codesenberg/bombardier@v1.2.6 github.com/tsenart/vegeta/v12@v12.12.0 go.k6.io/k6@v0.57.0
@@ -120,7 +120,7 @@ cluster: $(VENV)/test  ## kill parts of a cluster, time sweeps and runs on it (S
 mutations: $(VENV)/test  ## read 100,000 damaged outputs of measuring tools (SEED=2026, 5 minutes)
 	@$(BIN)/python benchmarks/mutations.py --seed $(SEED) --jobs $(JOBS)
 
-tools: $(VENV)/test  ## read what servers and load generators print here (installs PostgreSQL, JMeter, ...)
+tools: $(VENV)/test  ## read what servers and load generators print here (installs PostgreSQL, redis, ...)
 	@apt-get update -q && apt-get install -qy --no-install-recommends $(TOOLS)
 	@$(BIN)/uv venv --quiet --clear $(LOADS) && $(BIN)/uv pip install --quiet --python $(LOADS) locust
 	@! command -v go >/dev/null || for one in $(GO_LOADS); do GOBIN=$(LOADS)/bin go install $$one || exit; done

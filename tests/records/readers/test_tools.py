@@ -11,6 +11,7 @@ import socket
 import subprocess
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -25,8 +26,10 @@ REDIS = "redis-benchmark -p {port} -c 4 -n 20000 -t set,get"
 
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    wbufsize = -1  # one packet a response: two would wait for each other, 40 ms each time
 
     def do_GET(self):
+        time.sleep(0.02)  # as some tools round times to milliseconds
         self.send_response(200)
         self.send_header("Content-Length", "2")
         self.end_headers()
@@ -34,6 +37,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def log_message(self, *_):
         """Print nothing."""
+
+    def handle(self):
+        with suppress(ConnectionError):  # of tools that end with requests under way
+            super().handle()
+
+    def finish(self):
+        with suppress(ConnectionError):
+            super().finish()
 
 
 @pytest.fixture(scope="module")
@@ -63,14 +74,14 @@ def printed(command, folder, **words):
 
 #: The reader, the command, the load (None if the output has none), a pattern of the throughput.
 HTTP = [
-    ("ab", "ab -q -n 3000 -c 4 {url}", 4, r"Requests per second: +(\S+)"),
+    ("ab", "ab -q -n 500 -c 4 {url}", 4, r"Requests per second: +(\S+)"),
     ("wrk", "wrk -t2 -c4 -d1s --latency {url}", 4, r"Requests/sec: +(\S+)"),
     ("hey", "hey -z 1s -c 4 {url}", None, r"Requests/sec:\s+(\S+)"),
     ("hey", "oha --no-tui -z 1s -c 4 {url}", None, r"Requests/sec:\s+(\S+)"),
     ("hey", "oha --no-tui -z 1s -c 4 --output-format json {url}", None, r'PerSec": (\S+?),'),
     ("bombardier", "bombardier -c 4 -d 1s -l {url}", 4, r"Reqs/sec +(\S+)"),
     ("bombardier", "bombardier -c 4 -d 1s -p r -o json {url}", 4, r'"rps":{"mean":([^,]+)'),
-    ("autocannon", "autocannon -c 4 -d 2 {url} 2>&1", 4, r"Req/Sec .{47}│ (\S+)"),
+    ("autocannon", "autocannon -c 4 -d 2 {url} 2>&1", 4, r"Req/Sec(?: *│[^│]+){4} *│ +(\S+)"),
     (
         "autocannon",
         "autocannon -j -c 4 -d 2 {url} 2>/dev/null",
@@ -132,17 +143,6 @@ def test_locust(url, tmp_path):
     _, reading = readers.read(tmp_path / "run_stats.csv")
     (row,) = reading.table.to_dict("records")
     assert row["X"] == float(last["Requests/s"]) and row["events"] == int(last["Request Count"])
-
-
-def test_jmeter(url, tmp_path):
-    port = url.strip("/").rpartition(":")[2]
-    command = "jmeter -n -t {plans}/jmeter.jmx -Jport={port} -l OUT -Jsummariser.interval=1"
-    command += " -Jjmeter.save.saveservice.output_format=csv"
-    command += " -Jjmeter.save.saveservice.print_field_names=true"
-    command += " -Jjmeter.save.saveservice.thread_counts=true"
-    _, reader, row, _ = read(command, tmp_path, port=port)
-    assert reader == "jmeter" and row["N"] == 4 and 1900 < row["events"] <= 2000
-    assert row["X"] * row["R"] <= 4
 
 
 @pytest.fixture(scope="module")
