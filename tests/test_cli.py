@@ -773,7 +773,7 @@ def test_an_output_that_is_closed_is_one_line():
 def test_names_that_the_terminal_does_not_know_are_escaped(tmp_path):
     path = write(tmp_path, GOOD.replace("N,X", "N,X \u03a9"))
     environment = os.environ | {"PYTHONIOENCODING": "latin-1"}
-    done = installed("fit", path, stdout=subprocess.PIPE, env=environment)
+    done = installed("fit", path, "--y", "X \u03a9", stdout=subprocess.PIPE, env=environment)
     assert done.returncode == 0 and r"X \u03a9 against N" in done.stdout, done.stderr
 
 

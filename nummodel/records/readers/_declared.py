@@ -6,7 +6,7 @@ and told if others are whole.
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -29,9 +29,13 @@ NEVER = r"(?!)"
 #: What people write above a run: the name of a machine, or a heading.
 LABEL = re.compile(
     r"(?:\w[\w-]{0,40} )?(?:instance|machine|host|hardware|mode|engine|configuration|config)"
-    r"(?: type| name)? ?: *(\S.{0,80})|#{1,6} +(\S.{0,80})",
+    r"(?: type| name)? ?: *(\S.{0,80})|#{1,6} +(?!of samples: )(\S.{0,80})",
     re.IGNORECASE,
 )
+
+
+#: Lines with their numbers.
+Lines = list[tuple[int, str]]
 
 
 class Field(NamedTuple):
@@ -56,7 +60,7 @@ class Field(NamedTuple):
 class Run:
     """The lines of a run, its figures, its intervals, and what is said of it."""
 
-    lines: list[tuple[int, str]]
+    lines: Lines
     row: dict[str, Any] = field(default_factory=dict)
     samples: list[dict[str, Any]] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
@@ -76,7 +80,8 @@ class Tool:
     line that counts, and `part` in each run; lines after the end are of the next if they `precede`
     it. `codes` are a kind of response with its count, which `good` matches if it is a success, and
     `lost` a count of failures beside these. `needs` are columns without which a run was cut.
-    `rated` is a line that says that a rate was set, `notes` are lines with sentences.
+    `rated` is a line that says that a rate was set, `notes` are lines with sentences. `apart` tells
+    apart runs whose lines are mixed.
     """
 
     fields: tuple[Field, ...]
@@ -97,6 +102,7 @@ class Tool:
     notes: tuple[tuple[str, str], ...] = ()
     own: Mapping[str, Column] = field(default_factory=dict)
     samples: Callable[[int, str], list[dict[str, Any]] | None] | None = None
+    apart: Callable[[Lines], list[Lines]] | None = None
     finish: Callable[[Run], None] | None = None
     last: bool = False
     work: str = "requests"
@@ -155,10 +161,10 @@ class Tool:
         said = _once(sorted(told, key=lambda one: one[:2]), len(runs))
         return Reading(table, columns, said, series if samples else None)
 
-    def _runs(self, text: str) -> list[tuple[str, list[tuple[int, str]]]]:
+    def _runs(self, text: str) -> list[tuple[str, Lines]]:
         """The lines of each run, and the label above it."""
         if text.lstrip()[:1] == "{" and self.keys:
-            return [("", lines) for lines in leaves(text, self.each)]
+            return [("", lines) for lines in self._apart(leaves(text, self.each))]
         have = [b for b in self.begins if re.search(rf"{START}(?:{b})", text, re.MULTILINE)]
         begins = re.compile([*have, self.begins[0]][0])
         label, runs, left = "", [], []
@@ -173,14 +179,18 @@ class Tool:
         if self.part:
             part = re.compile(self.part)
             runs = [run for run in runs if any(part.match(line) for _, line in run[1])] or runs
-        return runs
+        return [(label, lines) for label, run in runs for lines in self._apart([run])]
 
-    def _label(self, lines: list[tuple[int, str]]) -> str:
+    def _apart(self, runs: Iterable[Lines]) -> list[Lines]:
+        """The runs whose lines are mixed, each alone."""
+        return [lines for run in runs for lines in (self.apart(run) if self.apart else [run])]
+
+    def _label(self, lines: Lines) -> str:
         """The labels in some lines, or ""."""
         found = (LABEL.fullmatch(text[:LONGEST]) for _, text in lines)
         return " ".join(one[1] or one[2] for one in found if one and not self._any.match(one[0]))
 
-    def _run(self, lines: list[tuple[int, str]]) -> Run:
+    def _run(self, lines: Lines) -> Run:
         """The figures of a run. Raises Malformed if it was cut."""
         run = Run(lines)
         for line, text in lines:
@@ -266,7 +276,7 @@ class Tool:
             run.notes.append(NO_LOAD)
 
 
-def _first(pattern: re.Pattern, lines: list[tuple[int, str]], none: int, start: int = 0) -> int:
+def _first(pattern: re.Pattern, lines: Lines, none: int, start: int = 0) -> int:
     """The place of the first line that a pattern matches."""
     places = (i for i, (_, line) in enumerate(lines) if i >= start and pattern.match(line))
     return next(places, none)

@@ -1,7 +1,7 @@
 """Load generators that are read by their declarations: the figures that recordings print.
 
-`ab-2.3`, `hey-0.1.5`, `vegeta-12`, `bombardier-2`, `redis_benchmark-7` and `fio-3.33` were recorded
-against servers on the loopback.
+`ab-2.3`, `hey-0.1.5`, `vegeta-12`, `bombardier-2`, `autocannon-9`, `ghz-dev`, `redis_benchmark-7`
+and `fio-3.33` were recorded against servers on the loopback.
 
 With figures and format of public files: bombardier-piccolo (a comparison of ORMs), hey-oha.txt (a
 gist), redis_benchmark-aryadb, memtier-go-memcached and memtier-alpine (pages of these projects),
@@ -42,6 +42,8 @@ EXPECTED = {
     "bombardier-piccolo.txt": {"N": 200, "X": 738.72, "R": 0.26642},
     "autocannon-haiku.txt": {"N": 1000, "X": 9898, "R": 0.00992, "R_p97.5": 0.119},
     "autocannon-2.txt": {"N": 100, "X": 41901.1, "R": 0.00019},
+    "autocannon-9.txt": {"N": 4, "X": 65.5, "R": 0.06004, "R_p97.5": 0.303, "series": None},
+    "autocannon-9.json": {"N": 4, "X": 71, "R": 0.05658, "R_p97.5": 0.304, "events": 142},
     "redis_benchmark-7.txt": {"N": 20, "X": 116279.06, "R": 0.000105, "series": "SET"},
     "redis_benchmark-7-q.txt": {"N": None, "X": 48076.92, "R_p50": 0.000087, "series": "SET"},
     "redis_benchmark-7-csv.txt": {"N": None, "X": 83333.34, "R": 0.000153, "R_p99": 0.000255},
@@ -61,6 +63,8 @@ EXPECTED = {
     "gatling-stats.json": {"N": None, "X": 22.857, "R": 0.354, "R_p99": 0.702, "failed": 80},
     "jmeter-rally.txt": {"N": 3, "X": 55.1, "R": 0.053, "events": 5518, "time": 100},
     "jmeter-maven.txt": {"N": None, "X": 5.5, "R": 0.003},
+    "ghz-dev.txt": {"N": None, "X": 130.52, "R": 0.02922, "R_p99": 0.15565, "failed": 4},
+    "ghz-dev.json": {"N": 4, "X": 115.71819803635351, "R": 0.032906438, "events": 243},
     "ghz-docs.txt": {"N": None, "X": 5788.35, "R": 0.00683, "R_p99": 0.0132, "failed": 5},
     "ghz-docs.json": {"N": 50, "X": 5788.35, "R": 0.00683, "rate": None},
     "fio-2-lkml.txt": {"N": 16, "X": 151, "R": 0.10596},
@@ -116,6 +120,27 @@ def test_a_run_that_was_cut_is_left_out_and_told(name):
         cut = readers.parsed(f"{text}\n{half}", "file")[1]
         assert len(cut.table) == len(whole.table)
         assert any("left out: line" in what for what in cut.left_out)
+
+
+@pytest.mark.parametrize(
+    "name, rates",
+    [
+        ("fio-3.33-groups.txt", [14400, 18100 + 20500]),
+        ("fio-3.33-groups.json", [18129.960317, 34458.541459]),
+    ],
+)
+def test_groups_of_jobs_are_runs(name, rates):
+    """A job, and after it two that keep four requests under way each."""
+    table = readers.read(RECORDINGS / name)[1].table
+    assert table["N"].tolist() == [1, 8] and table["X"].tolist() == pytest.approx(rates)
+    assert (table["X"] * table["R"]).tolist() == pytest.approx([1, 8], rel=0.03)
+
+
+def test_what_autocannon_counts_is_no_heading():
+    text = (RECORDINGS / "autocannon-9.txt").read_text()
+    other = text.replace("# of samples: 2", "# of samples: 3")
+    table = readers.parsed(f"{text}\n{other}", "file")[1].table
+    assert len(table) == 2 and "series" not in table
 
 
 def test_a_jtl_has_a_row_for_each_number_of_threads():
