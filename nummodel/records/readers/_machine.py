@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from nummodel.records.readers._output import are_figures, figures, take
+from nummodel.records.readers._output import Take, are_figures, figures, take
 from nummodel.records.readers._reading import Column, Malformed, Reading, column
 
 if TYPE_CHECKING:
@@ -25,10 +25,7 @@ BANNER = re.compile(r"Linux \S{1,100} \((.{1,200}?)\)(?:.{0,200}\(([0-9]{1,6}) C
 EXPECTED = "expected the whole JSON of mpstat, iostat or sadf, printed with LC_ALL=C"
 #: Figures of each device that the samples have.
 SAMPLED = ("U", "reads", "writes")
-KEYS = {
-    "cpu": Column("-", "the processor, or all of them"),
-    "device": Column("-", "the device"),
-}
+KEYS = {"cpu": "the processor, or all of them", "device": "the device"}
 MISSING = {
     "cpu": "Some processors are missing in some reports: they were offline.",
     "device": "Some devices are missing in some reports, with no figures there.",
@@ -39,25 +36,26 @@ PERCENT = 0.01
 
 
 class Figure(NamedTuple):
-    """A column: its name, its meaning, and the names without their % that tools print for it, each
-    with its unit. What is printed is added to the `start`.
+    """A column: its name, unit and meaning, and the names without their % that tools print for it,
+    each with the unit it has there. What is printed is added to the `start`.
     """
 
     name: str
-    column: Column
+    unit: str
+    meaning: str
     printed: Mapping[str, float]
     start: float = 0.0
 
 
 def share(name: str, *printed: str, of: str = "") -> Figure:
     """A share of processor time that is printed in percent."""
-    said = Column("-", f"share of processor time {of}") if of else column(name)
-    return Figure(name, said, dict.fromkeys(printed or (name,), PERCENT))
+    unit, meaning = ("-", f"share of processor time {of}") if of else column(name)
+    return Figure(name, unit, meaning, dict.fromkeys(printed or (name,), PERCENT))
 
 
 #: Shares of processor time in outputs of sysstat.
 PROCESSORS = (
-    Figure("U_cpu", column("U_cpu"), dict.fromkeys(("idle", "iowait", "steal"), -PERCENT), 1.0),
+    Figure("U_cpu", *column("U_cpu"), dict.fromkeys(("idle", "iowait", "steal"), -PERCENT), 1.0),
     share("user", "usr", "user", "nice"),
     share("system", "sys", "system", "irq", "soft"),
     share("nice", of="of niced processes, included in user"),
@@ -79,7 +77,7 @@ class Report(NamedTuple):
 
 
 class Output:
-    """What was read so far. Readers declare the first attributes, `head` and `row`."""
+    """What was read so far. Readers declare the first attributes."""
 
     #: The name of the tool, and what it calls a report.
     tool, word = "", "report"
@@ -110,22 +108,14 @@ class Output:
         self.notes: dict[str, None] = {}
         self.ignored: dict[str, None] = {}
 
-    def head(self, line: str, cells: list[str], at: int) -> bool:
-        """Take a line that begins a run, a report or a section."""
-        raise NotImplementedError
-
-    def row(self, line: str, cells: list[str], at: int) -> bool:
-        """Take a line with the figures of a processor or a device."""
-        raise NotImplementedError
-
-    def read(self, text: str) -> Reading:
-        """A row for each processor and device of each report, and a sample for each report. Raises
-        Malformed.
+    def read(self, text: str, head: Take, row: Take) -> Reading:
+        """A row for each processor and device of each report, and a sample for each report. `head`
+        takes lines that begin a run, a report or a section. Raises Malformed.
         """
         if self.lists and text.lstrip().startswith("{"):
             self.document(text)
         else:
-            told = take(text, self.head, self.row, lambda line: len(line.rstrip()) >= self.width)
+            told = take(text, head, row, lambda line: len(line.rstrip()) >= self.width)
             self.notes |= dict.fromkeys(told)
             self._leave_out_cut()
         return _reading(self)
@@ -220,18 +210,16 @@ class Output:
         """Take a report in JSON, unless it has nothing of processors and devices."""
         self.ignored |= {name: None for name in report if name not in (*self.lists, "timestamp")}
         kinds = [(report[name], kind) for name, kind in self.lists.items() if name in report]
+        clock = CLOCK.search(str(report.get("timestamp")))
         if kinds:
-            self.begin(self.stamp(report.get("timestamp")), 0)
+            self.begin(second(clock[0], 0) if clock else None, 0)
         for rows, kind in kinds:
             for row in [rows] if isinstance(rows, dict) else rows:
                 key = row.pop("disk_device", None) or row.pop("cpu", "all")
-                self.section(kind, [*row])
-                self.add(kind, str(key), self.printed(kind, [*row.values()], 0))
-
-    def stamp(self, stamp: Any) -> float | None:
-        """The second of the day of a report in JSON, which may have no time."""
-        clock = CLOCK.search(str(stamp))
-        return None if stamp is None else second(clock[0] if clock else str(stamp), 0)
+                known = {name: cell for name, cell in row.items() if name in self.units[kind]}
+                self.ignored |= dict.fromkeys(name for name in row if name not in known)
+                self.section(kind, [*known])
+                self.add(kind, str(key), self.printed(kind, [*known.values()], 0))
 
 
 def second(clock: str, line: int) -> int:
@@ -320,12 +308,12 @@ def _table(output: Output) -> "tuple[pd.DataFrame, dict[str, Column]]":
         keys = printed[kind].dropna()
         if len(keys) < keys.nunique() * keys.index.nunique():
             output.notes[MISSING[kind]] = None
-        table[kind], columns[kind] = printed[kind].fillna(""), KEYS[kind]
+        table[kind], columns[kind] = printed[kind].fillna(""), Column("-", KEYS[kind])
         for figure in output.figures[kind]:
             if some := [name for name in figure.printed if name in printed]:
                 total = sum(printed[name] * figure.printed[name] for name in some)
                 table[figure.name] = (figure.start + total).round(10)
-                columns[figure.name] = figure.column
+                columns[figure.name] = Column(figure.unit, figure.meaning)
     if "U_cpu" in table:
         table["U_cpu"] = table["U_cpu"].clip(0, 1)
     return table, columns

@@ -9,7 +9,7 @@ import re
 from typing import ClassVar
 
 from nummodel.records.readers._machine import PERCENT, PROCESSORS, Figure, Output, second
-from nummodel.records.readers._reading import Column, Malformed, Reading
+from nummodel.records.readers._reading import Malformed, Reading
 
 IOSTAT = re.compile(
     r"^[ \t]*(?:avg-cpu:[ \t]+%user|Device:?[ \t][^\n]*(?:%util|[ \t]tps[ \t])"
@@ -23,52 +23,41 @@ STAMP = re.compile(
 )
 #: What rows are about, by the first word of their header.
 KINDS = {"avg-cpu:": "cpu", "Device": "device", "Device:": "device"}
+QUEUE = "mean number of requests, waiting or in service"
+BYTES = "bytes read, written or discarded"
+MERGED = "merged with others before they were issued"
 MS, KIB, MIB, SECTOR = 1e-3, 1024, 1024**2, 512
 
 
 def _requests(kind: str, r: str, done: str) -> tuple[Figure, ...]:
     """The columns of one kind of requests, printed with its letter and with what was done."""
-    merged = f"{kind} requests merged with others before they were issued"
+    merged = f"{kind} requests {MERGED}"
     size = {f"{r}kB/s": KIB, f"{r}MB/s": MIB, f"{r}sec/s": SECTOR}
     size |= {f"kB_{done}/s": KIB, f"MB_{done}/s": MIB, f"Blk_{done}/s": SECTOR}
     waiting = f"mean time of a {kind} request, waiting included"
     return (
-        Figure(f"{kind}s", Column("1/s", f"{kind} requests"), {f"{r}/s": 1}),
-        Figure(f"{kind}s_merged", Column("1/s", merged), {f"{r}rqm/s": 1}),
-        Figure(f"{kind}s_merged_share", Column("-", f"share of {merged}"), {f"{r}rqm": PERCENT}),
-        Figure(f"{kind}_time", Column("s", waiting), {f"{r}_await": MS}),
-        Figure(f"{kind}_size", Column("B", f"mean size of a {kind} request"), {f"{r}areq-sz": KIB}),
-        Figure(f"{kind}_bytes", Column("B/s", f"bytes of {kind} requests"), size),
+        Figure(f"{kind}s", "1/s", f"{kind} requests", {f"{r}/s": 1}),
+        Figure(f"{kind}s_merged", "1/s", merged, {f"{r}rqm/s": 1}),
+        Figure(f"{kind}s_merged_share", "-", f"share of {merged}", {f"{r}rqm": PERCENT}),
+        Figure(f"{kind}_time", "s", waiting, {f"{r}_await": MS}),
+        Figure(f"{kind}_size", "B", f"mean size of a {kind} request", {f"{r}areq-sz": KIB}),
+        Figure(f"{kind}_bytes", "B/s", f"bytes of {kind} requests", size),
     )
 
 
 DEVICES = (
-    Figure("U", Column("-", "share of the time with at least one request"), {"util": PERCENT}),
-    Figure(
-        "queue",
-        Column("-", "mean number of requests, waiting or in service"),
-        {"aqu-sz": 1, "avgqu-sz": 1},
-    ),
-    Figure("transfers", Column("1/s", "requests of all kinds"), {"tps": 1}),
+    Figure("U", "-", "share of the time with at least one request", {"util": PERCENT}),
+    Figure("queue", "-", QUEUE, {"aqu-sz": 1, "avgqu-sz": 1}),
+    Figure("transfers", "1/s", "requests of all kinds", {"tps": 1}),
     *_requests("read", "r", "read"),
     *_requests("write", "w", "wrtn"),
     *_requests("discard", "d", "dscd"),
-    Figure(
-        "merged",
-        Column("1/s", "requests merged with others before they were issued"),
-        {"rqm/s": 1},
-    ),
-    Figure("time", Column("s", "mean time of a request, waiting included"), {"await": MS}),
-    Figure("size", Column("B", "mean size of a request"), {"areq-sz": KIB, "avgrq-sz": SECTOR}),
-    Figure(
-        "bytes",
-        Column("B/s", "bytes read, written or discarded"),
-        {"kB/s": KIB, "MB/s": MIB, "sec/s": SECTOR},
-    ),
-    Figure("flushes", Column("1/s", "flush requests"), {"f/s": 1}),
-    Figure(
-        "flush_time", Column("s", "mean time of a flush request, waiting included"), {"f_await": MS}
-    ),
+    Figure("merged", "1/s", f"requests {MERGED}", {"rqm/s": 1}),
+    Figure("time", "s", "mean time of a request, waiting included", {"await": MS}),
+    Figure("size", "B", "mean size of a request", {"areq-sz": KIB, "avgrq-sz": SECTOR}),
+    Figure("bytes", "B/s", BYTES, {"kB/s": KIB, "MB/s": MIB, "sec/s": SECTOR}),
+    Figure("flushes", "1/s", "flush requests", {"f/s": 1}),
+    Figure("flush_time", "s", "mean time of a flush request, waiting included", {"f_await": MS}),
 )
 
 
@@ -83,7 +72,8 @@ def parse(text: str) -> Reading:
     """A row for each row of all processors or of a device, and a sample for each report. Raises
     Malformed.
     """
-    return _Lines().read(text)
+    lines = _Lines()
+    return lines.read(text, lines.head, lines.row)
 
 
 class _Lines(Output):

@@ -5,12 +5,12 @@ two excerpts of the authors' tests; older layouts are by hand.
 """
 
 import re
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from nummodel.records.readers import iostat
 from nummodel.records.readers._machine import CLOCK, DAY, Output, Report, second
 from nummodel.records.readers._output import FIGURE
-from nummodel.records.readers._reading import Reading, number
+from nummodel.records.readers._reading import Reading
 
 MPSTAT = re.compile(
     r"^[ \t]*(?:Linux [^\n]{1,300}\([0-9]+ CPU\)[ \t]*$|[0-9:]{7,8}(?: [AP]M)? +CPU [^\n]*%idle)"
@@ -31,7 +31,8 @@ def recognises(text: str) -> bool:
 
 def parse(text: str) -> Reading:
     """A row for each of a processor, and a sample for each of all processors. Raises Malformed."""
-    return _Lines().read(text)
+    lines = _Lines()
+    return lines.read(text, lines.head, lines.row)
 
 
 class _Lines(Output):
@@ -43,8 +44,6 @@ class _Lines(Output):
     lists: ClassVar = {"cpu-load": "cpu"}
     names: list[str] | None = None
     labels = 0
-    #: The length of the first interval in JSON of sadf.
-    length: float | None = None
 
     def head(self, line: str, cells: list[str], at: int) -> bool:
         """Take the banner of a run, the names of a section, a restart or a comment."""
@@ -92,28 +91,16 @@ class _Lines(Output):
         return self.add("cpu", key, row)
 
     def document(self, text: str) -> None:
-        """Take the reports of a JSON, which does not print the start. If sadf does not tell the
-        length of the first interval, it counts as long as the second. Raises Malformed.
-        """
-        self.begin(None, 0)
+        """Take the reports of a JSON. Raises Malformed."""
         super().document(text)
-        times = [report.time for report in self.reports[1:] if report.time is not None]
-        later = [time for time in times if time != times[0]]
-        if self.length is None and later:
-            self.length = later[0] - times[0]
+        times = [report.time for report in self.reports if report.time is not None]
+        steps = [time - times[0] for time in times if time > times[0]]
+        if steps:
             self.notes[SECOND] = None
-        if self.length is None:
-            self.reports = [report._replace(time=None) for report in self.reports]
-        elif times:
-            self.reports[0] = Report(0, times[0] - self.length)
-
-    def stamp(self, stamp: Any) -> float | None:
-        """The second of the day of a report in JSON. Sadf tells the length of its interval."""
-        if isinstance(stamp, dict):
-            if self.length is None:
-                self.length = int(number(str(stamp.get("interval")), 0, "interval"))
-            stamp = stamp.get("time")
-        return super().stamp(stamp)
+        else:
+            self.reports = [Report(0, None) for _ in self.reports]
+        self.reports.insert(0, Report(0, times[0] - steps[0] if steps else None))
+        self.rows = [{**row, "report": row["report"] + 1} for row in self.rows]
 
 
 def _timed(line: str, at: int, begun: bool) -> tuple[int | None, list[str]]:

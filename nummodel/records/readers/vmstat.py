@@ -12,16 +12,16 @@ from datetime import datetime
 from typing import ClassVar
 
 from nummodel.records.readers._machine import Figure, Output, share
-from nummodel.records.readers._reading import Column, Malformed, Reading
+from nummodel.records.readers._reading import Malformed, Reading
 
 #: Names in the header that every version for Linux prints; other systems have no swpd or wa.
 EXPECTED = ("r", "b", "swpd", "in", "cs", "us", "sy", "id", "wa")
 FIGURES = (
     share("U_cpu", "us", "sy", "gu"),
-    Figure("runnable", Column("-", "threads that run or wait for a processor"), {"r": 1}),
-    Figure("blocked", Column("-", "threads that wait for a disk"), {"b": 1}),
-    Figure("switches", Column("1/s", "context switches"), {"cs": 1}),
-    Figure("interrupts", Column("1/s", "interrupts, the clock included"), {"in": 1}),
+    Figure("runnable", "-", "threads that run or wait for a processor", {"r": 1}),
+    Figure("blocked", "-", "threads that wait for a disk", {"b": 1}),
+    Figure("switches", "1/s", "context switches", {"cs": 1}),
+    Figure("interrupts", "1/s", "interrupts, the clock included", {"in": 1}),
     share("user", "us"),
     share("system", "sy"),
     share("idle", "id"),
@@ -42,7 +42,8 @@ def recognises(text: str) -> bool:
 
 def parse(text: str) -> Reading:
     """One row of means, and a sample for each row but the first of each run. Raises Malformed."""
-    reading = _Lines().read(text)
+    lines = _Lines()
+    reading = lines.read(text, lines.head, lines.row)
     table = reading.table.drop(columns=["t", "cpu"]).mean().round(10).to_frame().T
     known = {*table, *(() if reading.samples is None else ("t",))}
     columns = {name: column for name, column in reading.columns.items() if name in known}
