@@ -26,10 +26,7 @@ EXPECTED = "expected the whole JSON of mpstat, iostat or sadf, printed with LC_A
 #: Figures of each device that the samples have.
 SAMPLED = ("U", "reads", "writes")
 KEYS = {"cpu": "the processor, or all of them", "device": "the device"}
-MISSING = {
-    "cpu": "Some processors are missing in some reports: they were offline.",
-    "device": "Some devices are missing in some reports, with no figures there.",
-}
+MISSING = "Some processors or devices are missing in some reports: they were offline or idle."
 NO_SAMPLES = "Neither rows of all processors nor %util, r/s and w/s of devices: so no samples."
 OFFLINE = "Rows of zeros are left out: these processors are offline."
 PERCENT = 0.01
@@ -250,11 +247,10 @@ def _reading(output: Output) -> Reading:
             if processors:
                 frame.insert(1, "c_cpu", float(processors))
                 columns["c_cpu"] = column("c_cpu")
-    told = [*output.notes]
-    if some := "; ".join([*output.ignored][:10]):
-        others = " and others" if len(output.ignored) > 10 else ""
-        told.append(f"Sections and columns left out: {some}{others}.")
-    return Reading(table, columns, tuple(told), samples)
+    if ignored := [*output.ignored]:
+        some = "; ".join(ignored[:10]) + " and others" * (len(ignored) > 10)
+        output.notes[f"Sections and columns left out: {some}."] = None
+    return Reading(table, columns, tuple(output.notes), samples)
 
 
 def _leave_out_first(output: Output) -> bool:
@@ -286,16 +282,14 @@ def _times(output: Output) -> tuple[list[float], Column]:
     """The second of each report since the first, or its number if the output has no times. Raises
     Malformed if only some have a time.
     """
-    word, known = output.word, [r.time for r in output.reports if r.time is not None]
+    words, known = f"{output.word}s", [r.time for r in output.reports if r.time is not None]
     if len(known) == len(output.reports):
         return [float(time - known[0]) for time in known], column("t")
     if known:
-        raise Malformed(0, f"only some {word}s have a time, expected all or none")
-    unknown = f"the seconds between {word}s are not printed"
-    said = f"{unknown} ({output.timed}), so t counts {word}s, not seconds."
-    output.notes[said[0].upper() + said[1:]] = None
+        raise Malformed(0, f"only some {words} have a time, expected all or none")
+    output.notes[f"Times of {words} are not known ({output.timed}), so t counts {words}."] = None
     numbers = [float(i) for i in range(len(output.reports))]
-    return numbers, Column(f"{word}s", f"number of the {word}, since {unknown}")
+    return numbers, Column(words, f"number of the {output.word}, since the times are not known")
 
 
 def _table(output: Output) -> "tuple[pd.DataFrame, dict[str, Column]]":
@@ -307,7 +301,7 @@ def _table(output: Output) -> "tuple[pd.DataFrame, dict[str, Column]]":
     for kind in (kind for kind in output.figures if kind in printed):
         keys = printed[kind].dropna()
         if len(keys) < keys.nunique() * keys.index.nunique():
-            output.notes[MISSING[kind]] = None
+            output.notes[MISSING] = None
         table[kind], columns[kind] = printed[kind].fillna(""), Column("-", KEYS[kind])
         for figure in output.figures[kind]:
             if some := [name for name in figure.printed if name in printed]:
@@ -341,8 +335,8 @@ def _samples(
         wide = wide[~wide.index.duplicated(keep="last")].unstack("device")
         parts.append(wide[[*dict.fromkeys(devices["device"])]].add_prefix(f"{name}_"))
         for device in wide:
-            meaning = f"{columns[name].meaning}, of {device}"
-            columns[f"{name}_{device}"] = Column(columns[name].unit, meaning)
+            unit, meaning = columns[name]
+            columns[f"{name}_{device}"] = Column(unit, f"{meaning}, of {device}")
     if parts:
         return pd.concat(parts, axis=1).sort_index()
     output.notes[NO_SAMPLES] = None

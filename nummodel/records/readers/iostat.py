@@ -81,7 +81,7 @@ class _Lines(Output):
 
     tool = "iostat"
     figures: ClassVar = {"cpu": PROCESSORS, "device": DEVICES}
-    timed = "iostat -t"
+    timed = "iostat -t prints them"
     expected = "no shares of processors and no devices, expected iostat -x 1"
     lists: ClassVar = {"avg-cpu": "cpu", "disk": "device"}
     #: The kind of the rows that follow, the kinds that the report has, and its time.

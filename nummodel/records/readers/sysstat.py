@@ -39,7 +39,7 @@ class _Lines(Output):
     """The names of the section whose rows follow, none if it is left out, and its labels."""
 
     tool = "mpstat"
-    timed = "mpstat as text prints the start"
+    timed = "text of mpstat has them"
     expected = "no shares of processors, expected mpstat or sar -u, not -I or -N alone"
     lists: ClassVar = {"cpu-load": "cpu"}
     names: list[str] | None = None

@@ -58,7 +58,7 @@ class _Lines(Output):
     needs = EXPECTED
     #: Percentages are rounded to whole numbers, so that six of them may add up to 103.
     total = 103
-    timed = "vmstat -t"
+    timed = "vmstat -t prints them"
     expected = f"no row below {', '.join(EXPECTED)}, expected vmstat 1 (-d, -s etc. are not read)"
     #: The last line of vmstat, and whether another one stands between its lines since then.
     last, apart = 0, False
