@@ -102,6 +102,7 @@ class Output:
             kind: {name: unit for figure in of for name, unit in figure.printed.items()}
             for kind, of in self.figures.items()
         }
+        self.shares = [name for name, unit in self.units["cpu"].items() if abs(unit) == PERCENT]
         self.notes: dict[str, None] = {}
         self.ignored: dict[str, None] = {}
 
@@ -161,8 +162,8 @@ class Output:
             return {}
         row = zip(names, figures(cells, names, at), strict=True)
         known = {name: figure for name, figure in row if name in units}
-        total = sum(known[name] for name in known if abs(units[name]) == PERCENT)
-        if kind == "cpu" and total > self.total:
+        total = sum(known[name] for name in self.shares if name in known)
+        if total > self.total:
             raise Malformed(at, f"shares add up to {total:.6g} %, expected 100 %")
         return known
 
