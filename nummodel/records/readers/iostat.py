@@ -9,6 +9,7 @@ import re
 from typing import ClassVar
 
 from nummodel.records.readers._machine import PERCENT, PROCESSORS, Figure, Output, second
+from nummodel.records.readers._machine_table import reading
 from nummodel.records.readers._reading import Malformed, Reading
 
 IOSTAT = re.compile(
@@ -73,7 +74,8 @@ def parse(text: str) -> Reading:
     Malformed.
     """
     lines = _Lines()
-    return lines.read(text, lines.head, lines.row)
+    lines.read(text, lines.head, lines.row)
+    return reading(lines)
 
 
 class _Lines(Output):

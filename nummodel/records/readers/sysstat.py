@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from nummodel.records.readers import iostat
 from nummodel.records.readers._machine import CLOCK, DAY, Output, Report, second
+from nummodel.records.readers._machine_table import reading
 from nummodel.records.readers._output import FIGURE
 from nummodel.records.readers._reading import Reading
 
@@ -32,7 +33,8 @@ def recognises(text: str) -> bool:
 def parse(text: str) -> Reading:
     """A row for each of a processor, and a sample for each of all processors. Raises Malformed."""
     lines = _Lines()
-    return lines.read(text, lines.head, lines.row)
+    lines.read(text, lines.head, lines.row)
+    return reading(lines)
 
 
 class _Lines(Output):

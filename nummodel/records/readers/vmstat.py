@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import ClassVar
 
 from nummodel.records.readers._machine import Figure, Output, share
+from nummodel.records.readers._machine_table import reading
 from nummodel.records.readers._reading import Malformed, Reading
 
 #: Names in the header that every version for Linux prints; other systems have no swpd or wa.
@@ -43,11 +44,12 @@ def recognises(text: str) -> bool:
 def parse(text: str) -> Reading:
     """One row of means, and a sample for each row but the first of each run. Raises Malformed."""
     lines = _Lines()
-    reading = lines.read(text, lines.head, lines.row)
-    table = reading.table.drop(columns=["t", "cpu"]).mean().round(10).to_frame().T
-    known = {*table, *(() if reading.samples is None else ("t",))}
-    columns = {name: column for name, column in reading.columns.items() if name in known}
-    return replace(reading, table=table, columns=columns)
+    lines.read(text, lines.head, lines.row)
+    all_rows = reading(lines)
+    table = all_rows.table.drop(columns=["t", "cpu"]).mean().round(10).to_frame().T
+    known = {*table, *(() if all_rows.samples is None else ("t",))}
+    columns = {name: column for name, column in all_rows.columns.items() if name in known}
+    return replace(all_rows, table=table, columns=columns)
 
 
 class _Lines(Output):
