@@ -81,7 +81,7 @@ class Printed:
             return rows is not None
 
         outside = take(text, head, row, lambda line: self.whole(seen, line.strip()))
-        told = [f"{what}: {count}." for what, count in seen.left_out.items() if what]
+        told = [f"{what}: {count}." for what, count in seen.left_out.items() if what and count]
         return table_of(seen.rows, {**PART, **self.columns}, told + outside, self.expected)
 
     def _head(self, seen: Seen, line: str) -> bool:
