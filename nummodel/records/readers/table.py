@@ -26,17 +26,14 @@ LARGEST = 10_000_000
 
 
 class Cells(dict[str, dict[Any, str]]):
-    """The cells of each column as text, by line number or the name of a run; what parts cells, and
-    what parts digits.
-    """
+    """The cells of each column as text, by line number or the name of a run; what parts digits."""
 
-    delimiter = ","
     decimal = "."
 
     def of(self, columns: dict[str, dict[Any, str]]) -> "Cells":
         """Other columns with the same digits."""
         cells = Cells(columns)
-        cells.delimiter, cells.decimal = self.delimiter, self.decimal
+        cells.decimal = self.decimal
         return cells
 
 
@@ -156,59 +153,63 @@ def named(rows: list[tuple[int, list[str]]], delimiter: str = "", least: int = 1
     """
     if not rows:
         raise Malformed(0, "empty, expected a header row and rows of figures")
-    width = max(i for _, row in rows for i, cell in enumerate(row, 1) if cell)
     # Excel leaves empty columns.
-    if not delimiter:
-        rows = [(line, row + [""] * (width - len(row))) for line, row in rows]
-    (first, names), *rows = [(line, row[:width]) for line, row in rows]
-    if number := next(filter(is_number, names), ""):
-        raise Malformed(first, f"{number} among the names, expected a header with names")
-    for name, count in Counter(names).items():
-        if count > 1:
-            raise Malformed(first, f"column {name!r} appears twice, expected it once")
-    for line, row in rows:
-        if len(row) != len(names):
-            raise Malformed(line, f"{len(row)} cells, expected {len(names)}")
-    if len(rows) < least:
-        seen = "one row" if rows else "a header only"
-        wanted = "two rows" if least == 2 else "one row"
-        raise Malformed(0, f"{seen}, expected a header and at least {wanted}")
-    table = Cells({n: {line: row[i] for line, row in rows} for i, n in enumerate(names)})
-    table.delimiter = delimiter
+    width = max(i for _, row in rows for i, cell in enumerate(row, 1) if cell)
+    fill = [] if delimiter else [""] * width
+    header, *rows = [(line, (row + fill)[:width]) for line, row in rows]
+    _check(header, rows, least)
+    table = Cells({n: {line: row[i] for line, row in rows} for i, n in enumerate(header[1])})
     commas = [cell for _, row in rows for cell in row if COMMA.fullmatch(cell)]
     if delimiter != "," and not all(map(THOUSANDS.fullmatch, commas)):
         table.decimal = ","
     return table
 
 
+def _check(header: tuple[int, list[str]], rows: list[tuple[int, list[str]]], least: int) -> None:
+    """Raise Malformed unless a header has names, each once, above enough rows of as many cells."""
+    first, names = header
+    if number := next(filter(is_number, names), ""):
+        raise Malformed(first, f"{number} among the names, expected a header with names")
+    name, count = Counter(names).most_common(1)[0]
+    if count > 1:
+        raise Malformed(first, f"column {name!r} appears twice, expected it once")
+    if odd := next(((line, row) for line, row in rows if len(row) != len(names)), None):
+        raise Malformed(odd[0], f"{len(odd[1])} cells, expected {len(names)}")
+    if len(rows) < least:
+        seen = ("a header only", "one row")[len(rows)]
+        wanted = ("one row", "two rows")[least - 1]
+        raise Malformed(0, f"{seen}, expected a header and at least {wanted}")
+
+
 def numbers(cells: Cells, column: str, path: str | Path, positive: bool) -> np.ndarray:
     """One column of `read` as floats: finite, and positive if `positive`. Raises InputError."""
-    values = []
     points_part = _points_part(cells[column].values())
     for line, cell in cells[column].items():
-        where = f"{path}:{line}: {column} is"
-        if points_part and "." in cell:
-            plain = cell.replace(".", "")
-            raise InputError(
-                f"{where} {cell!r} and others are hundreds without a point, expected {plain} if "
-                f"points part thousands, or else {cell}0"
-            )
-        if "," in cell and "." in cell:
-            raise InputError(f"{where} {cell!r}, expected a number without thousands separators")
-        if cells.decimal == "," and "." in cell:
-            raise InputError(f"{where} {cell!r}, expected a decimal comma, as others have")
-        figure = cell.replace(",", ".") if cells.decimal == "," else cell
-        if not is_number(figure):
-            raise InputError(f"{where} {cell!r}, expected a number{_without_commas(cell)}")
-        value = float(figure)
-        if not np.isfinite(value):
-            raise InputError(f"{where} {cell!r}, expected a finite number")
-        if value and not 1e-100 < abs(value) < 1e100:
-            raise InputError(f"{where} {cell}, expected 1e-100 to 1e100")
-        if positive and value <= 0:
-            raise InputError(f"{where} {cell}, expected a positive number")
-        values.append(value)
-    return np.array(values)
+        if wrong := _wrong(cell, cells.decimal, points_part, positive):
+            raise InputError(f"{path}:{line}: {column} is {wrong}")
+    return np.array([float(cell.replace(",", ".")) for cell in cells[column].values()])
+
+
+def _wrong(cell: str, decimal: str, points_part: bool, positive: bool) -> str:
+    """A cell and what is expected instead, or "" for a number as it should be."""
+    figure = cell.replace(decimal, ".")
+    if points_part and "." in cell:
+        return (
+            f"{cell!r} and others are hundreds without a point, expected {cell.replace('.', '')} "
+            f"if points part thousands, or else {cell}0"
+        )
+    if "," in cell and "." in cell:
+        return f"{cell!r}, expected a number without thousands separators"
+    if decimal == "," and "." in cell:
+        return f"{cell!r}, expected a decimal comma, as others have"
+    if not is_number(figure):
+        return f"{cell!r}, expected a number{_without_commas(cell)}"
+    value = float(figure)
+    if not np.isfinite(value):
+        return f"{cell!r}, expected a finite number"
+    if value and not 1e-100 < abs(value) < 1e100:
+        return f"{cell}, expected 1e-100 to 1e100"
+    return f"{cell}, expected a positive number" if positive and value <= 0 else ""
 
 
 def _points_part(texts: Collection[str]) -> bool:
