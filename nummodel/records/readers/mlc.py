@@ -28,6 +28,8 @@ SECTIONS = {
         )
     },
 }
+#: The last cell of a row of nodes.
+LAST = re.compile(rf"-|{FIGURE.pattern}", re.ASCII)
 SETTINGS = "Lines about settings, such as sizes of buffers, are left out"
 #: Rows of a kind, or of any: of one figure with its name, and of loads.
 ROWS = (
@@ -51,19 +53,20 @@ def _row(seen: Seen, line: str, at: int) -> list[dict[str, Any]] | None:
     """The figures of a line. Raises Malformed."""
     cells, kind = line.split(), seen.said.get("kind", "")
     nodes = seen.said.get("nodes", "").split()
-    kinds = {"", kind} if not nodes else {""}
-    rows = (re.match(row, " ".join(cells)) for of, row in ROWS if of in kinds)
-    if found := next(filter(None, rows), None):
-        return [_figures(seen, found.groupdict(), at)]
-    ends = cells[-1] == "-" or FIGURE.fullmatch(cells[-1])
-    if nodes and len(cells) == len(nodes) + 1 and ends:
-        pairs = [(node, cell) for node, cell in zip(nodes, cells[1:], strict=True) if cell != "-"]
-        seen.left_out["Pairs of nodes without a figure (-)"] += len(nodes) - len(pairs)
-        of = {"from_node": cells[0]}
-        return [_figures(seen, {**of, "to_node": node, kind: cell}, at) for node, cell in pairs]
+    kinds = ("",) if nodes else ("", kind)
+    for of, row in ROWS:
+        if of in kinds and (found := re.match(row, " ".join(cells))):
+            return [_figures(seen, found.groupdict(), at)]
+    if nodes and len(cells) == len(nodes) + 1 and LAST.fullmatch(cells[-1]):
+        seen.left_out["Pairs of nodes without a figure (-)"] += cells.count("-")
+        pairs = zip(nodes, cells[1:], strict=True)
+        return [
+            _figures(seen, {"from_node": cells[0], "to_node": node, kind: cell}, at)
+            for node, cell in pairs
+            if cell != "-"
+        ]
     if kind and FIGURE.fullmatch(cells[0]):
-        wanted = f"a node and {len(nodes)} figures" if nodes else "three figures"
-        raise Malformed(at, f"{len(cells)} cells, expected {wanted} of the {seen.said['what']}")
+        raise Malformed(at, f"{len(cells)} cells, expected a row of the {seen.said['what']}")
     return None
 
 

@@ -43,9 +43,9 @@ def _row(seen: Seen, line: str, at: int) -> list[dict[str, Any]] | None:
         return None
     if "statistic" not in seen.said:
         raise Malformed(at, "figures of unknown kind, expected CUR, AVE, MIN or MAX in a box")
-    mode, percent = found.groups()
-    row = {n: int(text) if n.endswith("cpu") else text for n, text in seen.said.items()}
-    return [row | {"mode": mode, STATISTICS[row.pop("statistic")]: scaled(percent, -2, at, mode)}]
+    screen = {n: int(text) if n.endswith("cpu") else text for n, text in seen.said.items()}
+    statistic = STATISTICS[str(screen.pop("statistic"))]
+    return [{**screen, "mode": found[1], statistic: scaled(found[2], -2, at, found[1])}]
 
 
 MONITOR_MODES = Printed(

@@ -69,15 +69,17 @@ def _row(seen: Seen, line: str, at: int) -> list[dict[str, Any]] | None:
         return None
     if not (found := _pattern(names, separator).fullmatch(line)):
         raise Malformed(at, f"{line[:60]!r}, expected cells of {' '.join(names.split())}")
-    row: dict[str, Any] = {n: cell for n, cell in found.groupdict().items() if cell is not None}
-    if row.pop("stacktrace", None) is not None:
-        seen.left_out["Stack traces at the end of rows are left out"] += 1
-    for name in row:
-        if name.endswith("wait"):
-            row[name] = seconds(row[name] if " " in row[name] else f"{row[name]}ns", at, name)
-        elif name in CELLS:
-            row[name] = int(row[name])
-    return [row]
+    cells = {name: cell for name, cell in found.groupdict().items() if cell is not None}
+    stacks = cells.pop("stacktrace", None) is not None
+    seen.left_out["Stack traces at the end of rows are left out"] += stacks
+    return [{name: _cell(name, cell, at) for name, cell in cells.items()}]
+
+
+def _cell(name: str, cell: str, at: int) -> float | str:
+    """A time in seconds, a number, or a name."""
+    if name.endswith("wait"):
+        return seconds(cell if " " in cell else f"{cell}ns", at, name)
+    return int(cell) if name in CELLS else cell
 
 
 def _whole(seen: Seen, line: str) -> bool:
