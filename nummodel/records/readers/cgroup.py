@@ -47,6 +47,6 @@ def parse(text: str) -> Reading:
     table = pd.DataFrame([{"throttled": share, "throttled_time": time * LOST[lost]}])
     others = sorted(copies.keys() - {*used})
     told = [f"Counts left out: {', '.join(others)}."] * bool(others)
-    outside = sum(bool(line.strip()) for line in text.split("\n")) - len(counts)
+    outside = len(re.findall(r"^.*\S", text, re.MULTILINE)) - len(counts)
     told += [f"{OUTSIDE}: {outside}."] * bool(outside)
     return Reading(table, COLUMNS, tuple(told))

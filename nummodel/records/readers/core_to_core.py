@@ -11,6 +11,8 @@ from nummodel.records.readers._output import CUT, OUTSIDE
 from nummodel.records.readers._reading import Column, Malformed, Reading
 
 ROW = re.compile(r"[0-9., ]+")
+#: A line of another table.
+OTHER = re.compile(r"^(?!\s*#)(?![0-9., ]+$).*,", re.MULTILINE)
 #: The screen: cores, and a row of one of them.
 CORES = re.compile(r"\s*0(?:\s+[0-9]{1,4})+\s*")
 SCREEN = re.compile(r"\s*[0-9]{1,4}((?:\s+[0-9]{1,9}±[0-9]{1,9})*)\s*")
@@ -35,49 +37,57 @@ def parse(text: str) -> Reading:
     rows = _rows(text)
     if not rows:
         raise Malformed(0, "no row of numbers, expected one square matrix of latencies (--csv)")
-    width, lines = len(rows[0][1]), sum(bool(line.strip()) for line in text.split("\n"))
+    width, lines = len(rows[0][1]), len(re.findall(r"^.*\S", text, re.MULTILINE))
     outside = lines - len(rows) - ("±" in text)
     # A last line without an end may have lost cells or digits.
     ended = "±" in text or rows[-1][0] <= text.count("\n")
-    cut = not ended and (len(rows[-1][1]) < width or len(rows) < width)
+    cut = not ended and min(len(rows[-1][1]), len(rows)) < width
     whole = [(core, *row) for core, row in enumerate(rows[: len(rows) - cut])]
     for core, line, cells in whole:
-        if len(cells) != width or core >= width:
-            wanted = f"expected {width} rows of {width} cells"
-            raise Malformed(line, f"row {core + 1} has {len(cells)} cells, {wanted}")
-        if cells[core].strip("0."):
-            raise Malformed(line, f"{cells[core][:40]!r} of a core with itself, expected nothing")
+        _check(core, line, cells, width)
     pairs = [
         {"core": core, "other": other, "latency": scaled(cell, -9, line, "latency")}
         for core, line, cells in whole
         for other, cell in enumerate(cells)
         if cell and other != core
     ]
-    if not pairs:
-        raise Malformed(0, "no latency, expected a matrix with figures below its diagonal")
     missing = sum(cells[:core].count("") for core, _, cells in whole)
     told = [f"{OUTSIDE}: {outside}."] * bool(outside)
     told += [f"Pairs of cores below the diagonal without a figure: {missing}."] * bool(missing)
     told += [CUT] * cut
     told += [f"The matrix ends after {len(whole)} of {width} rows."] * (len(whole) < width)
+    if not pairs:
+        raise Malformed(0, "no latency, expected a matrix with figures below its diagonal")
     return Reading(pd.DataFrame(pairs), COLUMNS, tuple(told))
+
+
+def _check(core: int, line: int, cells: list[str], width: int) -> None:
+    """Raise Malformed unless a row fits into a square matrix that has no diagonal."""
+    if len(cells) != width or core >= width:
+        wanted = f"expected {width} rows of {width} cells"
+        raise Malformed(line, f"row {core + 1} has {len(cells)} cells, {wanted}")
+    if cells[core].strip("0."):
+        raise Malformed(line, f"{cells[core][:40]!r} of a core with itself, expected nothing")
 
 
 def _rows(text: str) -> list[tuple[int, list[str]]]:
     """The cells of each row, with the number of its line; none if other lines have commas, as
-    tables have, or if there are several screens.
+    tables have.
     """
-    lines = [(at, line) for at, line in enumerate(text.split("\n"), 1) if line.strip()]
-    if "±" not in text:
-        others = [line for _, line in lines if "," in line and not ROW.fullmatch(line)]
-        if any(not line.lstrip().startswith("#") for line in others):
-            return []
-        rows = [(at, line.split(",")) for at, line in lines if ROW.fullmatch(line)]
-        return [(at, [cell.strip() for cell in cells]) for at, cells in rows]
-    lines = [(at, line[:50_000]) for at, line in lines]
+    lines = [(at, line[:50_000]) for at, line in enumerate(text.split("\n"), 1)]
+    if "±" in text:
+        return _screen(lines)
+    if OTHER.search(text):
+        return []
+    rows = [(at, line) for at, line in lines if ROW.fullmatch(line) and line.strip()]
+    return [(at, [*map(str.strip, line.split(","))]) for at, line in rows]
+
+
+def _screen(lines: list[tuple[int, str]]) -> list[tuple[int, list[str]]]:
+    """As `_rows`, of the screen; no row if there are several screens."""
     heads = [line.split() for _, line in lines if CORES.fullmatch(line)]
-    found = [(at, match[1]) for at, line in lines if (match := SCREEN.fullmatch(line))]
-    rows = [(at, re.findall("([0-9]+)±", cells)) for at, cells in found]
     if len(heads) != 1:
         return []
+    found = [(at, match[1]) for at, line in lines if (match := SCREEN.fullmatch(line))]
+    rows = [(at, re.findall("([0-9]+)±", cells)) for at, cells in found]
     return [(at, cells + [""] * (len(heads[0]) - len(cells))) for at, cells in rows]
