@@ -8,6 +8,7 @@ import csv
 import re
 from collections import Counter
 from collections.abc import Collection
+from itertools import chain, compress, count
 from pathlib import Path
 from typing import Any
 
@@ -57,15 +58,15 @@ def read(path: str | Path) -> Cells:
 
 def recognises(text: str) -> bool:
     """Whether the first lines of a text have cells, as many in each."""
-    lines = text[:20000].split("\n")
-    lines = [line for line in (lines[:-1] if len(text) > 20000 else lines) if line.strip()]
-    lines = [line for line in lines if not _is_left_out(line)][:10]
+    begin = text if len(text) <= 20000 else text[:20000].rpartition("\n")[0]
+    lines = [line for line in begin.split("\n") if line.strip() and not _is_left_out(line)][:10]
     rows, delimiter = _parted(lines, next(iter(lines), ""))
     cells = [row.split(delimiter) for row in rows]
+    if len(cells) < 2 or {*map(len, cells)} != {max(2, len(cells[0]))}:
+        return False
     numbers = [any(map(is_number, row)) for row in cells]
     blanks = rows != lines and delimiter == "\t"  # which stand in any text
-    whole = len(cells) > 1 and len({len(row) for row in cells}) == 1 != len(cells[0])
-    return whole and (not blanks or (all(numbers[1:]) and not numbers[0]))
+    return not blanks or (all(numbers[1:]) and not numbers[0])
 
 
 def _is_left_out(line: str) -> bool:
@@ -98,13 +99,7 @@ def cells_of(text: str, least: int = 2) -> Cells:
     """The columns of a delimited text. Raises Malformed, also if it has fewer than `least` rows."""
     if len(text) > LARGEST:
         raise Malformed(0, f"more than {LARGEST:,} characters, expected rows of a fit only")
-    all_lines = text.splitlines()
-    lines = ["" if _is_left_out(line) else line for line in all_lines]
-    first, header = next(((i, line) for i, line in enumerate(lines) if line.strip()), (0, ""))
-    above = next((i for i in reversed(range(first)) if all_lines[i].startswith("#")), None)
-    if above is not None and _is_header(all_lines[above], header):
-        lines[above] = header = all_lines[above].lstrip("# ")
-    lines, delimiter = _parted(lines, header)
+    lines, delimiter = _parted(*_lines(text.splitlines()))
     reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=True, strict=True)
     rows: list[tuple[int, list[str]]] = []
     try:
@@ -114,6 +109,16 @@ def cells_of(text: str, least: int = 2) -> Cells:
     except csv.Error as error:
         raise Malformed(reader.line_num, f"{error}, expected a CSV file") from None
     return named(rows, delimiter, least)
+
+
+def _lines(lines: list[str]) -> tuple[list[str], str]:
+    """The lines of a table, empty where they are left out, and the one with the header."""
+    left = ["" if _is_left_out(line) else line for line in lines]
+    first, header = next(((i, line) for i, line in enumerate(left) if line.strip()), (0, ""))
+    above = next((i for i in reversed(range(first)) if lines[i].startswith("#")), None)
+    if above is not None and _is_header(lines[above], header):
+        left[above] = header = lines[above].lstrip("# ")
+    return left, header
 
 
 def _delimiter(header: str) -> str:
@@ -154,12 +159,12 @@ def named(rows: list[tuple[int, list[str]]], delimiter: str = "", least: int = 1
     if not rows:
         raise Malformed(0, "empty, expected a header row and rows of figures")
     # Excel leaves empty columns.
-    width = max(i for _, row in rows for i, cell in enumerate(row, 1) if cell)
+    width = max(max(compress(count(1), row), default=0) for _, row in rows)
     fill = [] if delimiter else [""] * width
     header, *rows = [(line, (row + fill)[:width]) for line, row in rows]
     _check(header, rows, least)
     table = Cells({n: {line: row[i] for line, row in rows} for i, n in enumerate(header[1])})
-    commas = [cell for _, row in rows for cell in row if COMMA.fullmatch(cell)]
+    commas = filter(COMMA.fullmatch, chain.from_iterable(row for _, row in rows))
     if delimiter != "," and not all(map(THOUSANDS.fullmatch, commas)):
         table.decimal = ","
     return table
@@ -170,8 +175,8 @@ def _check(header: tuple[int, list[str]], rows: list[tuple[int, list[str]]], lea
     first, names = header
     if number := next(filter(is_number, names), ""):
         raise Malformed(first, f"{number} among the names, expected a header with names")
-    name, count = Counter(names).most_common(1)[0]
-    if count > 1:
+    name, often = Counter(names).most_common(1)[0]
+    if often > 1:
         raise Malformed(first, f"column {name!r} appears twice, expected it once")
     if odd := next(((line, row) for line, row in rows if len(row) != len(names)), None):
         raise Malformed(odd[0], f"{len(odd[1])} cells, expected {len(names)}")
@@ -185,12 +190,15 @@ def numbers(cells: Cells, column: str, path: str | Path, positive: bool) -> np.n
     """One column of `read` as floats: finite, and positive if `positive`. Raises InputError."""
     points_part = _points_part(cells[column].values())
     for line, cell in cells[column].items():
-        if wrong := _wrong(cell, cells.decimal, points_part, positive):
+        wrong = _wrong(cell, cells.decimal, points_part)
+        if not wrong and positive and float(cell.replace(",", ".")) <= 0:
+            wrong = f"{cell}, expected a positive number"
+        if wrong:
             raise InputError(f"{path}:{line}: {column} is {wrong}")
     return np.array([float(cell.replace(",", ".")) for cell in cells[column].values()])
 
 
-def _wrong(cell: str, decimal: str, points_part: bool, positive: bool) -> str:
+def _wrong(cell: str, decimal: str, points_part: bool) -> str:
     """A cell and what is expected instead, or "" for a number as it should be."""
     figure = cell.replace(decimal, ".")
     if points_part and "." in cell:
@@ -209,7 +217,7 @@ def _wrong(cell: str, decimal: str, points_part: bool, positive: bool) -> str:
         return f"{cell!r}, expected a finite number"
     if value and not 1e-100 < abs(value) < 1e100:
         return f"{cell}, expected 1e-100 to 1e100"
-    return f"{cell}, expected a positive number" if positive and value <= 0 else ""
+    return ""
 
 
 def _points_part(texts: Collection[str]) -> bool:
