@@ -58,13 +58,8 @@ def measure(command: Sequence[str], loads: Sequence[int], repeat: int, folder: P
         _prepare(command, len(loads) * repeat, folder)
     except OSError as error:
         raise InputError(f"{folder}: {error.strerror}, expected a folder to write to") from None
-    every = [Run(N, i + 1) for i in range(repeat) for N in loads]
-    todo = [run for run in every if not run.file(folder, "command").exists()]
-    if len(todo) < len(every):
-        tell(f"{len(every) - len(todo)} of {len(every)} runs are there already")
-    random.shuffle(todo)
-    missing = [name for name, how in WATCHERS.items() if not shutil.which(how[0])]
-    if missing:
+    todo = _todo([Run(N, i + 1) for i in range(repeat) for N in loads], folder)
+    if missing := [name for name in WATCHERS if not shutil.which(name)]:
         tell(f"{' and '.join(missing)} not installed: utilisations are not measured")
     failed, in_a_row, began = 0, 0, time.monotonic()
     with Programs() as programs:
@@ -104,9 +99,18 @@ def _prepare(command: Sequence[str], runs: int, folder: Path) -> None:
         part.unlink()
 
 
+def _todo(every: list[Run], folder: Path) -> list[Run]:
+    """The runs that are not finished, in an order drawn at random."""
+    todo = [run for run in every if not run.file(folder, "command").exists()]
+    if len(todo) < len(every):
+        tell(f"{len(every) - len(todo)} of {len(every)} runs are there already")
+    random.shuffle(todo)
+    return todo
+
+
 def _one(command: Sequence[str], run: Run, folder: Path, programs: Programs) -> str:
     """Run the command once; why it failed, if it did. Whole outputs get their names at the end."""
-    names = ["command", *(name for name, how in WATCHERS.items() if shutil.which(how[0]))]
+    names = ["command", *filter(shutil.which, WATCHERS)]
     part = {name: run.file(folder, name).with_suffix(".part") for name in names}
     plain = os.environ | {"LC_ALL": "C", "S_TIME_FORMAT": "ISO"}
     arguments = [text.replace(PLACE, str(run.N)) for text in command]
