@@ -8,7 +8,6 @@ that was finished is not repeated by the same command.
 
 import os
 import random
-import re
 import shlex
 import shutil
 import time
@@ -21,6 +20,7 @@ from nummodel._programs import Programs
 from nummodel.errors import InputError, tell
 from nummodel.records import folder as folders
 from nummodel.records import readers
+from nummodel.records.readers import cgroup
 
 #: What is run beside the command, if it is installed: samples of each second.
 WATCHERS = {"vmstat": ["vmstat", "-n", "-t", "1"], "iostat": ["iostat", "-x", "-t", "1"]}
@@ -58,19 +58,15 @@ def measure(command: Sequence[str], loads: Sequence[int], repeat: int, folder: P
         _prepare(command, len(loads) * repeat, folder)
     except OSError as error:
         raise InputError(f"{folder}: {error.strerror}, expected a folder to write to") from None
-    every = [Run(N, i + 1) for i in range(repeat) for N in loads]
-    todo = [run for run in every if not run.file(folder, "command").exists()]
-    if len(todo) < len(every):
-        tell(f"{len(every) - len(todo)} of {len(every)} runs are there already")
-    random.shuffle(todo)
-    missing = [name for name, how in WATCHERS.items() if not shutil.which(how[0])]
-    if missing:
+    todo = _todo([Run(N, i + 1) for i in range(repeat) for N in loads], folder)
+    if missing := [name for name in WATCHERS if not shutil.which(name)]:
         tell(f"{' and '.join(missing)} not installed: utilisations are not measured")
     failed, in_a_row, began = 0, 0, time.monotonic()
     with Programs() as programs:
         for done, run in enumerate(todo):
-            left = _left(time.monotonic() - began, done, len(todo))
-            tell(f"run {done + 1} of {len(todo)}: N = {run.N}{left}")
+            left = (time.monotonic() - began) / max(1, done) * (len(todo) - done)
+            rest = f", {left:.0f} s left" if left < 100 else f", {left / 60:.0f} min left"
+            tell(f"run {done + 1} of {len(todo)}: N = {run.N}{rest * (done > 0)}")
             why = _one(command, run, folder, programs)
             failed, in_a_row = failed + bool(why), in_a_row + 1 if why else 0
             if why:
@@ -103,9 +99,18 @@ def _prepare(command: Sequence[str], runs: int, folder: Path) -> None:
         part.unlink()
 
 
+def _todo(every: list[Run], folder: Path) -> list[Run]:
+    """The runs that are not finished, in an order drawn at random."""
+    todo = [run for run in every if not run.file(folder, "command").exists()]
+    if len(todo) < len(every):
+        tell(f"{len(every) - len(todo)} of {len(every)} runs are there already")
+    random.shuffle(todo)
+    return todo
+
+
 def _one(command: Sequence[str], run: Run, folder: Path, programs: Programs) -> str:
     """Run the command once; why it failed, if it did. Whole outputs get their names at the end."""
-    names = ["command", *(name for name, how in WATCHERS.items() if shutil.which(how[0]))]
+    names = ["command", *filter(shutil.which, WATCHERS)]
     part = {name: run.file(folder, name).with_suffix(".part") for name in names}
     plain = os.environ | {"LC_ALL": "C", "S_TIME_FORMAT": "ISO"}
     arguments = [text.replace(PLACE, str(run.N)) for text in command]
@@ -166,13 +171,13 @@ def _limits() -> dict[Path, str]:
     """
     found: dict[Path, str] = {}
     with suppress(OSError):
-        lines = [line.split(":", 2) for line in Path("/proc/self/cgroup").read_text().splitlines()]
-        for _, kinds, own in lines:
-            for root in ROOTS if "cpu" in kinds.split(",") else ROOTS[:1] if not kinds else ():
-                for group in (Path(own), *Path(own).parents):
-                    with suppress(OSError):
-                        path = Path(root + str(group), "cpu.stat")
-                        found[path] = path.read_text()
+        for line in Path("/proc/self/cgroup").read_text().splitlines():
+            _, kinds, own = line.split(":", 2)
+            roots = ROOTS if "cpu" in kinds.split(",") else ROOTS[:1] * (not kinds)
+            groups = (own, *map(str, Path(own).parents))
+            for path in (Path(root + group, "cpu.stat") for root in roots for group in groups):
+                with suppress(OSError):
+                    found[path] = path.read_text()
     return found
 
 
@@ -182,18 +187,9 @@ def _limited(before: dict[Path, str], after: dict[Path, str]) -> str:
     """
 
     def more(path: Path, name: str) -> int:
-        counts = (re.search(rf"^{name} ([0-9]+)$", t[path], re.M) for t in (before, after))
-        first, last = (int(found[1]) if found else 0 for found in counts)
-        return last - first
+        first, last = (dict(cgroup.COUNT.findall(texts[path])) for texts in (before, after))
+        return int(last.get(name, 0)) - int(first.get(name, 0))
 
     groups = [path for path in before if path in after and more(path, "nr_periods") > 0]
     most = max(groups, key=lambda path: more(path, "nr_throttled"), default=None)
     return before[most] + after[most] if most else ""
-
-
-def _left(seconds: float, done: int, todo: int) -> str:
-    """How long the rest takes, if there is something to judge it by."""
-    if not done:
-        return ""
-    left = seconds / done * (todo - done)
-    return f", {left:.0f} s left" if left < 100 else f", {left / 60:.0f} min left"

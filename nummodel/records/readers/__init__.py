@@ -62,6 +62,17 @@ def recognised(text: str) -> list[str]:
     return [name for name in known if name != "table"] or known
 
 
+def _doubt(special: list[str], text: str) -> str:
+    """Why no reader takes a text, or which might."""
+    if special:
+        what = f"may be of {' or '.join(special)}"
+    elif hints := [HINTS[known] for known in HINTS if re.search(known, text, re.MULTILINE)]:
+        return hints[0]
+    else:
+        what = "the output of no known tool"
+    return f"{what}, expected one that --format names (tried: {', '.join(names())})"
+
+
 def parsed(
     text: str, path: str | Path, format: str | None = None, n: float | None = None
 ) -> tuple[str, Reading]:
@@ -69,12 +80,7 @@ def parsed(
     output = _shell.Output(text, 0) if text.lstrip()[:1] == "{" else _shell.output(text)
     special = [format] if format else recognised(output.text) or recognised(text)
     if len(special) != 1:
-        for known, instead in HINTS.items():
-            if not special and re.search(known, text[:20000], re.MULTILINE):
-                raise InputError(f"{path}: {instead}")
-        tried = f"tried: {', '.join(names())}"
-        what = f"may be of {' or '.join(special)}" if special else "the output of no known tool"
-        raise InputError(f"{path}: {what}, expected one that --format names ({tried})")
+        raise InputError(f"{path}: {_doubt(special, text[:20_000])}")
     try:
         tool = special[0] != "table"
         reading = reader(special[0]).parse(output.text if tool else text)

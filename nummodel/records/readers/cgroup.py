@@ -6,12 +6,13 @@ the kernel documents it (Documentation/admin-guide/cgroup-v2.rst).
 """
 
 import re
-from itertools import pairwise
 
-from nummodel.records.readers._output import take
+from nummodel.records.readers._output import OUTSIDE
 from nummodel.records.readers._reading import Column, Malformed, Reading
 
-LINE = re.compile(r"\s*([a-z_.]{1,40}) ([0-9]{1,20})\s*")
+#: A count. Of a last line without an end, nobody knows whether the count has all its digits.
+CUT = r"(?:nr_periods|nr_throttled|throttled\w*) [0-9]+[ \t]*\Z"
+COUNT = re.compile(rf"^[ \t]*(?!{CUT})([a-z_.]{{1,40}}) ([0-9]{{1,18}})[ \t]*$", re.MULTILINE)
 #: Names of the time that was lost, and its unit in seconds: of version 2, and of version 1.
 LOST = {"throttled_usec": 1e-6, "throttled_time": 1e-9}
 COLUMNS = {
@@ -25,42 +26,27 @@ def recognises(text: str) -> bool:
     return re.search(r"^[ \t]*nr_throttled [0-9]+[ \t]*$", text, re.MULTILINE) is not None
 
 
-def _copies(text: str) -> tuple[list[dict[str, int]], list[str]]:
-    """The counts of each copy by name, and what to say of other lines."""
-    copies: list[dict[str, int]] = []
-
-    def row(line: str, cells: list[str], at: int) -> bool:
-        if found := LINE.fullmatch(line):
-            if not copies or found[1] in copies[-1]:
-                copies.append({})
-            copies[-1][found[1]] = int(found[2])
-        return bool(found)
-
-    # Of a last line without an end, nobody knows whether the count has all its digits.
-    whole = re.compile(r"\s*(?!nr_periods|nr_throttled|throttled)").match
-    return copies, take(text, lambda *_: False, row, lambda line: whole(line) is not None)
-
-
 def parse(text: str) -> Reading:
     """What was counted between the first copy and the last. Raises Malformed for one copy, and for
     counts that go back.
     """
     import pandas as pd
 
-    copies, outside = _copies(text)
-    copies = copies or [{}]
-    lost = next((name for name in LOST if name in copies[0]), "throttled_usec")
+    counts = pd.DataFrame(COUNT.findall(text), columns=["name", "count"]).astype({"count": int})
+    copies = {name: found.to_numpy() for name, found in counts.groupby("name")["count"]}
+    lost = next((name for name in LOST if name in copies), "throttled_usec")
     used = ("nr_periods", "nr_throttled", lost)
-    if missing := [name for name in used if name not in copies[0]]:
+    if missing := [name for name in used if name not in copies]:
         raise Malformed(1, f"no {missing[0]}, expected cpu.stat of a group with a limit")
-    if len(copies) < 2 or any(copy.keys() != copies[0].keys() for copy in copies):
+    if len(copies[lost]) < 2 or len({*map(len, copies.values())}) > 1:
         raise Malformed(0, "a copy is missing or cut, expected one of before the run and one after")
-
-    if any(b[name] < a[name] for a, b in pairwise(copies) for name in used):
+    if any((copies[name][1:] < copies[name][:-1]).any() for name in used):
         raise Malformed(0, "counts go back, expected copies of one group in order")
-    periods, often, time = (copies[-1][name] - copies[0][name] for name in used)
+    periods, often, time = (int(copies[name][-1] - copies[name][0]) for name in used)
     share = min(1.0, often / max(1, periods))
     table = pd.DataFrame([{"throttled": share, "throttled_time": time * LOST[lost]}])
-    others = copies[0].keys() - {*used}
-    told = (f"Counts left out: {', '.join(sorted(others))}.",) * bool(others)
-    return Reading(table, COLUMNS, (*told, *outside))
+    others = sorted(copies.keys() - {*used})
+    told = [f"Counts left out: {', '.join(others)}."] * bool(others)
+    outside = len(re.findall(r"^.*\S", text, re.MULTILINE)) - len(counts)
+    told += [f"{OUTSIDE}: {outside}."] * bool(outside)
+    return Reading(table, COLUMNS, tuple(told))

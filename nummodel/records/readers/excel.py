@@ -56,26 +56,29 @@ def _rows(path: str | Path) -> tuple[list[tuple[int, list[str]]], str, list[str]
             size = sum(member.file_size for member in archive.infolist())
         if size > LARGEST:
             limit = f"expected at most {LARGEST // 2**20} MiB, or the sheet as CSV"
-            raise InputError(f"{path}: {size:,} bytes when it is unpacked, {limit}")
+            raise Malformed(0, f"{size:,} bytes when it is unpacked, {limit}")
         # Of a path, openpyxl would ask for its extension. It warns of styles, which are not read.
         with open(path, "rb") as file, warnings.catch_warnings(action="ignore"):
-            book = load_workbook(file, read_only=True, data_only=True)
-            seen = [sheet for sheet in book.worksheets if sheet.sheet_state == "visible"]
-            sheet = (seen or book.worksheets)[0]
-            sheet.reset_dimensions()  # some programs store wrong ones
-            rows, cells = [], 0
-            for i, values in enumerate(sheet.iter_rows(values_only=True), 1):
-                cells += len(values)
-                if cells > MOST:
-                    raise InputError(f"{path}: more than {MOST:,} cells, expected rows of a fit")
-                if any(v is not None for v in values):
-                    rows.append((i, [_text(v) for v in values]))
-            return rows, sheet.title, [other.title for other in book.worksheets if other != sheet]
-    except InputError:
-        raise
+            return _first(load_workbook(file, read_only=True, data_only=True).worksheets)
+    except Malformed as error:
+        raise error.at(path) from None
     except Exception as error:  # what openpyxl raises of a damaged file is not documented
         what = str(error).split("\n")[0][:200] or type(error).__name__
         raise InputError(f"{path}: no workbook ({what}), expected .xlsx or CSV") from None
+
+
+def _first(sheets: list[Any]) -> tuple[list[tuple[int, list[str]]], str, list[str]]:
+    """As `_rows`, of the first sheet that is not hidden. Raises Malformed."""
+    sheet = next((sheet for sheet in sheets if sheet.sheet_state == "visible"), sheets[0])
+    sheet.reset_dimensions()  # some programs store wrong ones
+    rows, cells = [], 0
+    for i, values in enumerate(sheet.iter_rows(values_only=True), 1):
+        cells += len(values)
+        if cells > MOST:
+            raise Malformed(0, f"more than {MOST:,} cells, expected rows of a fit")
+        texts = [*map(_text, values)]
+        rows += [(i, texts)] * any(texts)
+    return rows, sheet.title, [other.title for other in sheets if other != sheet]
 
 
 def _text(value: Any) -> str:

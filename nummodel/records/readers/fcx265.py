@@ -9,8 +9,8 @@ import re
 from typing import Any
 
 from nummodel.records.readers._lines import scaled
-from nummodel.records.readers._output import table_of, take
-from nummodel.records.readers._reading import Column, Malformed, Reading
+from nummodel.records.readers._printed import Head, Printed, Seen
+from nummodel.records.readers._reading import Column, Malformed
 
 TIME = re.compile(r">>Mean>>|[0-9]{1,2}:[0-9]{2}:[0-9]{2}", re.ASCII)
 #: Each kind of figure: its power of ten, unit and meaning. The last is there since release 6.
@@ -26,7 +26,6 @@ KINDS = {
     "shared": "shared only",
 }
 COLUMNS = {
-    "part": Column("-", "which of several outputs in the file, from 1 on"),
     "end": Column("-", "end of the interval, time of day; >>Mean>> over all intervals"),
     "lock": Column("-", "name of the spin lock"),
 } | {
@@ -34,60 +33,39 @@ COLUMNS = {
     for kind, words in KINDS.items()
     for name, (_, unit, meaning) in FIGURES.items()
 }
-#: Lines that frame the screen and its columns.
-HEADING = re.compile(r"1?\s{0,8}FCX265 |.*(<-----|Spin Lock Log)|\s*_+\s*$|\s*Interval  +\S")
 
 
-def recognises(text: str) -> bool:
-    """Whether the text has the head of the screen, or its columns."""
-    return "FCX265 " in text or "<------- Spin Lock" in text
-
-
-def parse(text: str) -> Reading:
-    """A row for each printed row. Raises Malformed for other layouts."""
-    rows: list[dict[str, Any]] = []
-    names: list[str] = []
-    known: set[tuple[str, str]] = set()
-    part, width = 1, 0
-
-    def head(line: str, cells: list[str], at: int) -> bool:
-        nonlocal names, width
-        if "Spin Lock" in line[:500] and "Activity" in line[:500]:
-            names = [*FIGURES][: 4 if "Collision" in line[:500] else 3]
-        elif cells[:2] == ["End", "Time"]:
-            width = len(line.rstrip())
-            if not names:
-                raise Malformed(at, "no title above, expected 'Spin Lock Activity'")
-        return cells[:2] == ["End", "Time"] or HEADING.match(line[:500]) is not None
-
-    def row(line: str, cells: list[str], at: int) -> bool:
-        nonlocal part
-        if not TIME.fullmatch(cells[0]) or not width:
-            return False
-        found = _row(cells, names, at)
-        if (cells[0], cells[1]) in known:
-            part += 1
-            known.clear()
-        known.add((cells[0], cells[1]))
-        rows.append({"part": part, **found})
-        return True
-
-    outside = take(text, head, row, lambda line: len(line.rstrip()) >= width)
-    told = ["The heading of the screen is left out.", *outside]
-    return table_of(rows, COLUMNS, told, "no row of a lock, expected the screen FCX265")
-
-
-def _row(cells: list[str], names: list[str], at: int) -> dict[str, Any]:
+def _row(seen: Seen, line: str, at: int) -> list[dict[str, Any]] | None:
     """The figures of a lock: in total, exclusive and shared. Raises Malformed."""
-    if len(cells) != 2 + len(KINDS) * len(names):
-        expected = f"an interval, a lock and {len(KINDS) * len(names)} figures"
-        raise Malformed(at, f"{len(cells)} cells, expected {expected}")
-    row: dict[str, Any] = {"end": cells[0], "lock": cells[1]}
-    figures = iter(cells[2:])
-    for kind in KINDS:
-        for name in names:
-            cell = next(figures)
-            # The toolkit prints no 0 before the point.
-            plain = f"0{cell}" if cell.startswith(".") else cell
-            row[f"{kind}_{name}"] = scaled(plain, FIGURES[name][0], at, f"{kind} {name}")
-    return row
+    end, *cells = line.split()
+    if not TIME.fullmatch(end) or "names" not in seen.said:
+        return None
+    if "title" not in seen.said:
+        raise Malformed(at, "no title above, expected 'Spin Lock Activity'")
+    names = [*FIGURES][: 4 if "Collision" in seen.said["title"] else 3]
+    columns = [(f"{kind}_{name}", FIGURES[name][0]) for kind in KINDS for name in names]
+    if len(cells) != 1 + len(columns):
+        expected = f"an interval, a lock and {len(columns)} figures"
+        raise Malformed(at, f"{1 + len(cells)} cells, expected {expected}")
+    seen.often[end, cells[0]] += 1
+    row: dict[str, Any] = {"part": seen.often[end, cells[0]], "end": end, "lock": cells[0]}
+    for (column, power), cell in zip(columns, cells[1:], strict=True):
+        # The toolkit prints no 0 before the point.
+        row[column] = scaled(re.sub(r"^\.", "0.", cell), power, at, column.replace("_", " "))
+    return [row]
+
+
+FCX265 = Printed(
+    known=("FCX265 ", "<------- Spin Lock"),
+    heads=(
+        Head(r"1?\s{0,8}FCX265 ", "Headings of the screen are left out"),
+        Head(r".*(?P<title>Spin Lock .*Activity)"),
+        Head(r"(?P<names>End Time\s.*)"),
+        Head(r".*(?:<-----|Spin Lock Log)|_+$|Interval  +\S"),
+    ),
+    row=_row,
+    columns=COLUMNS,
+    whole=lambda seen, line: len(line) >= len(seen.said.get("names", "")),
+    expected="no row of a lock, expected the screen FCX265",
+)
+recognises, parse = FCX265.recognises, FCX265.parse

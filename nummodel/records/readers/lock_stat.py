@@ -5,18 +5,13 @@ with published outputs of 0.3 and 0.4; none of 0.2 was at hand.
 """
 
 import re
-from collections import Counter
 from typing import Any
 
 from nummodel.records.readers._lines import scaled
-from nummodel.records.readers._output import table_of, take
-from nummodel.records.readers._reading import Column, Malformed, Reading
+from nummodel.records.readers._printed import Head, Printed, Seen
+from nummodel.records.readers._reading import Column
 
-COUNTS = "con-bounces", "contentions", "acq-bounces", "acquisitions"
-COLUMNS = {
-    "part": Column("-", "which of several outputs in the file, from 1 on"),
-    "lock": Column("-", "class of locks"),
-    "mode": Column("-", "R for readers, W for writers, else empty"),
+FIGURES = {
     "con_bounces": Column("-", "contentions that involved data of another processor"),
     "contentions": Column("-", "acquisitions that had to wait"),
     "waittime_min": Column("s", "shortest waiting time that is not 0"),
@@ -30,100 +25,41 @@ COLUMNS = {
     "holdtime_total": Column("s", "sum of the holding times"),
     "holdtime_avg": Column("s", "mean holding time"),
 }
-NAMES = [name.replace("_", "-") for name in list(COLUMNS)[3:]]
-WITHOUT_MEANS = [name for name in NAMES if not name.endswith("avg")]
-RULE = re.compile(r"\s*(-{3,}|\.{3,})\s*")
-TOLD = {
-    "point": "Contention points are left out",
-    "warning": "Warnings of the kernel are left out",
+COLUMNS = {
+    "lock": Column("-", "class of locks"),
+    "mode": Column("-", "R for readers, W for writers, else empty"),
+} | FIGURES
+#: Names are aligned to the right; they may have colons and blanks in them.
+LOCK = r"[ \t]*(?P<lock>\S.{0,200}?)(?:-(?P<mode>[RW]))?:"
+KINDS = {
+    name: "[0-9]{1,18}" + r"\.[0-9]{2}" * (column.unit == "s") for name, column in FIGURES.items()
 }
+CELLS = {name: rf"[ \t]+(?P<{name}>{kind})" for name, kind in KINDS.items()}
+WITHOUT_MEANS = [cell for name, cell in CELLS.items() if not name.endswith("avg")]
+ROWS = [LOCK + "".join(cells) + r"[ \t]*$" for cells in (CELLS.values(), WITHOUT_MEANS)]
+HEADER = r"(?:lock_stat version 0\.|class name\s+con-bounces\s)"
 
 
-def recognises(text: str) -> bool:
-    """Whether a text has the header, or one of the first lines has the figures of a lock."""
-    if "lock_stat version 0." in text or re.search(r"^[ \t]*class name +con-bounces ", text, re.M):
-        return True
-    return any(_unnamed(line) for line in text[:100_000].split("\n")[:200])
+def _row(seen: Seen, line: str, at: int) -> list[dict[str, Any]] | None:
+    """The figures of a lock: counts, and microseconds in seconds."""
+    if not (found := next(filter(None, (re.match(row, line, re.ASCII) for row in ROWS)), None)):
+        return None
+    cells = found.groupdict("")
+    lock = {"lock": cells.pop("lock"), "mode": cells.pop("mode")}
+    return [lock | {n: scaled(c, -6, at, n) if "." in c else int(c) for n, c in cells.items()}]
 
 
-def parse(text: str) -> Reading:
-    """A row for each lock and mode. Raises Malformed for lines that are not of lock_stat."""
-    rows: list[dict[str, Any]] = []
-    counts: Counter[str] = Counter()
-    names: list[str] = []
-    part, begun = 0, False
-
-    def head(line: str, cells: list[str], at: int) -> bool:
-        nonlocal names, begun
-        kind = _kind(line, cells)
-        counts[kind] += 1
-        begun &= kind != "head"
-        names = _names(cells[2:], at) if cells[:2] == ["class", "name"] else names
-        return bool(kind)
-
-    def row(line: str, cells: list[str], at: int) -> bool:
-        nonlocal part, begun
-        if found := _row(line, names or _unnamed(line), at):
-            part, begun = part + (not begun), True
-            rows.append({"part": part, **found})
-        return bool(found)
-
-    outside = take(text, head, row, lambda line: re.search(r"\.[0-9]{2}$", line[-9:]) is not None)
-    told = [f"{what}: {counts[kind]}." for kind, what in TOLD.items() if counts[kind]]
-    expected = "no lock, expected rows such as 'unix_table_lock: 110 112 0.21 ...'"
-    return table_of(rows, COLUMNS, told + outside, expected)
-
-
-def _kind(line: str, cells: list[str]) -> str:
-    """What a line of lock_stat is that has no figures of a lock, else ""."""
-    if cells[:2] in (["class", "name"], ["lock_stat", "version"]):
-        return "head"
-    if RULE.fullmatch(line):
-        return "rule"
-    if cells[0].startswith("*WARNING*"):
-        return "warning"
-    before = line.partition("[<")[0].split()
-    return "point" if len(before) < len(cells) and before and before[-1].isdigit() else ""
-
-
-def _names(names: list[str], at: int) -> list[str]:
-    """The columns of a header. Raises Malformed for others than those known."""
-    if not names or len(set(names)) < len(names) or not set(names) <= set(NAMES):
-        raise Malformed(at, f"columns {' '.join(names)[:80]!r}, expected {' '.join(NAMES)}")
-    return names
-
-
-def _unnamed(line: str) -> list[str]:
-    """The columns of a row without a header above, as far as its figures tell."""
-    for names in (NAMES, WITHOUT_MEANS):
-        name, *cells = line.rsplit(None, len(names)) or [""]
-        kinds = [r"[0-9]{1,18}" if n in COUNTS else r"[0-9]{1,18}\.[0-9]{2}" for n in names]
-        if name.endswith(":") and len(cells) == len(names):
-            pairs = zip(kinds, cells, strict=True)
-            if all(re.fullmatch(kind, cell, re.ASCII) for kind, cell in pairs):
-                return names
-    return []
-
-
-def _row(line: str, names: list[str], at: int) -> dict[str, Any]:
-    """The figures of a lock; none for a line that is no row. Raises Malformed."""
-    name, *cells = line.rsplit(None, len(names)) if names else [""]
-    if not name.endswith(":") or len(cells) != len(names):
-        return {}
-    # Names are aligned to the right; they may have colons and blanks in them.
-    lock, mode = name[:-1].lstrip(), ""
-    if lock.endswith(("-R", "-W")):
-        lock, mode = lock[:-2], lock[-1]
-    row: dict[str, Any] = {"lock": lock, "mode": mode}
-    for column, cell in zip(names, cells, strict=True):
-        row[column.replace("-", "_")] = _figure(column, cell, at)
-    return row
-
-
-def _figure(column: str, cell: str, at: int) -> float:
-    """A whole number, or microseconds in seconds. Raises Malformed."""
-    if column not in COUNTS:
-        return scaled(cell, -6, at, column)
-    if re.fullmatch("[0-9]{1,18}", cell, re.ASCII):
-        return int(cell)
-    raise Malformed(at, f"{column} is {cell[:40]!r}, expected a whole number")
+LOCK_STAT = Printed(
+    known=(rf"^[ \t#]*{HEADER}", *(f"^{row}" for row in ROWS)),
+    heads=(
+        Head(HEADER, begins=True),
+        Head(r"(?:-{3,}|\.{3,})$"),
+        Head(r"\*WARNING\*", "Warnings of the kernel are left out"),
+        Head(r"[^\[]*?\s[0-9]+\s*\[<", "Contention points are left out"),
+    ),
+    row=_row,
+    columns=COLUMNS,
+    whole=lambda _, line: re.search(r"\.[0-9]{2}$", line[-9:]) is not None,
+    expected="no lock, expected rows such as 'unix_table_lock: 110 112 0.21 ...'",
+)
+recognises, parse = LOCK_STAT.recognises, LOCK_STAT.parse

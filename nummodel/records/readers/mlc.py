@@ -4,51 +4,41 @@ A megabyte has 1,000,000 bytes, as MLC prints above its bandwidths.
 """
 
 import re
-from collections import Counter
-from itertools import pairwise
 from typing import Any
 
 from nummodel.records.readers._lines import scaled
-from nummodel.records.readers._output import FIGURE, table_of, take
+from nummodel.records.readers._output import FIGURE
+from nummodel.records.readers._printed import Head, Printed, Seen
 from nummodel.records.readers._reading import Column, Malformed, Reading
 
-#: What is measured below a line that begins so, and the column of its figures.
+BANNER = r"Intel\(R\) Memory Latency Checker"
+IDLE = {"what": "idle latency", "kind": "latency", "traffic": "", "nodes": ""}
+#: What is measured below a line that begins so.
 SECTIONS = {
-    "Measuring idle latencies": ("idle latency", "latency"),
-    "Measuring idle latency": ("idle latency", "latency"),
-    "Measuring Peak Injection Memory Bandwidths": ("peak injection bandwidth", "bandwidth"),
-    "Measuring Maximum Memory Bandwidths": ("maximum bandwidth", "bandwidth"),
-    "Measuring Memory Bandwidths between nodes": ("bandwidth between nodes", "bandwidth"),
-    "Measuring Loaded Latencies": ("loaded latency", "load"),
-    "Measuring cache-to-cache transfer latency": ("cache-to-cache latency", "latency"),
-    "Remote Socket L2->L2": ("", "latency"),
+    r"Measuring idle latenc(?:ies|y)(?: for (?P<traffic>\w{1,20} access))?": IDLE,
+    **{
+        begin: IDLE | {"what": what, "kind": kind}
+        for begin, what, kind in (
+            ("Measuring Peak Injection Memory Band", "peak injection bandwidth", "bandwidth"),
+            ("Measuring Maximum Memory Bandwidths", "maximum bandwidth", "bandwidth"),
+            ("Measuring Memory Bandwidths between", "bandwidth between nodes", "bandwidth"),
+            ("Measuring Loaded Latencies", "loaded latency", "load"),
+            ("Measuring cache-to-cache transfer", "cache-to-cache latency", "latency"),
+            (r"(?P<what>Remote Socket L2->L2.*)", "", "latency"),
+        )
+    },
 }
-LOAD_HEADER = ("Inject Latency Bandwidth", "Delay (ns) MB/sec")
-BANNER = "Intel(R) Memory Latency Checker"
-SETTINGS = (
-    BANNER,
-    "Command line parameters:",
-    "Using ",
-    "***",
-    "Bandwidths are in MB/sec",
-    "Will take several minutes",
-)
-ACCESS = re.compile(r"Measuring idle latenc(?:ies|y) for (\w{1,20} access)")
-TRAFFIC = re.compile(r"Using (.{1,60}) traffic type\s*$")
-MEGABYTE = re.compile(r"1 MB/sec = ([0-9,]{1,20}) Bytes/sec")
-NODES = re.compile(r"(?:writer )?(?:numa node|socket)((?: [0-9]{1,9})+)", re.I)
-TITLE = re.compile(r"(?:numa node|memory node|reader numa node|reader socket|=+)", re.I)
-#: Rows: of one figure with its name, of loads, and of nodes.
-ITERATION = re.compile(r"Each iteration took [0-9.]{1,20} [\w ]{1,30} clocks \( ?(\S{1,20}) ns\)")
-LOCAL = re.compile(r"(Local Socket L2->L2 HITM?) latency (\S{1,20})")
-MIX = re.compile(r"(\S.{0,60}?) ?: ?(\S{0,20}[0-9]\S{0,20})")
-LOAD = re.compile(r"([0-9]{1,9}) (\S{1,20}) (\S{1,20})")
 #: The last cell of a row of nodes.
-DIAGONAL = re.compile(rf"-|{FIGURE.pattern}", re.ASCII)
-WHOLE = re.compile(r"(\.[0-9]|-|\))\s*$")
-
+LAST = re.compile(rf"-|{FIGURE.pattern}", re.ASCII)
+SETTINGS = "Lines about settings, such as sizes of buffers, are left out"
+#: Rows of a kind, or of any: of one figure with its name, and of loads.
+ROWS = (
+    ("", r"Each iteration took [0-9.]{1,20} [\w ]{1,30} clocks \( ?(?P<latency>\S{1,20}) ns\)"),
+    ("", r"(?P<what>Local Socket L2->L2 HITM? latency) (?P<latency>\S{1,20})$"),
+    ("load", r"(?P<delay>[0-9]{1,9}) (?P<latency>\S{1,20}) (?P<bandwidth>\S{1,20})$"),
+    ("bandwidth", r"(?P<traffic>\S.{0,60}?) ?: ?(?P<bandwidth>\S{0,20}[0-9]\S{0,20})$"),
+)
 COLUMNS = {
-    "part": Column("-", "which of several outputs in the file, from 1 on"),
     "what": Column("-", "what MLC measured"),
     "traffic": Column("-", "kind of accesses, if MLC names it"),
     "from_node": Column("-", "node of the processors that read, or of the cache that wrote"),
@@ -59,103 +49,74 @@ COLUMNS = {
 }
 
 
-def recognises(text: str) -> bool:
-    """Whether a line is the head of MLC, or of one of its measurements."""
-    begins = "|".join(re.escape(begin) for begin in (*SECTIONS, f"{BANNER} - v"))
-    if re.search(rf"^[ \t]*(?:{begins})", text, re.M):
-        return True
-    lines = [" ".join(line.split()) for line in text[:20_000].split("\n")]
-    return LOAD_HEADER in pairwise(lines)
+def _row(seen: Seen, line: str, at: int) -> list[dict[str, Any]] | None:
+    """The figures of a line. Raises Malformed."""
+    cells, kind = line.split(), seen.said.get("kind", "")
+    nodes = seen.said.get("nodes", "").split()
+    kinds = ("",) if nodes else ("", kind)
+    for of, row in ROWS:
+        if of in kinds and (found := re.match(row, " ".join(cells))):
+            return [_figures(seen, found.groupdict(), at)]
+    if nodes and len(cells) == len(nodes) + 1 and LAST.fullmatch(cells[-1]):
+        seen.left_out["Pairs of nodes without a figure (-)"] += cells.count("-")
+        pairs = zip(nodes, cells[1:], strict=True)
+        return [
+            _figures(seen, {"from_node": cells[0], "to_node": node, kind: cell}, at)
+            for node, cell in pairs
+            if cell != "-"
+        ]
+    if kind and FIGURE.fullmatch(cells[0]):
+        raise Malformed(at, f"{len(cells)} cells, expected a row of the {seen.said['what']}")
+    return None
+
+
+def _figures(seen: Seen, cells: dict[str, str], at: int) -> dict[str, Any]:
+    """The figures of a row in SI units, beside what they are. Raises Malformed."""
+    row: dict[str, Any] = {n: seen.said.get(n, IDLE[n]) for n in ("what", "traffic")} | cells
+    for name, power in (("latency", -9), ("bandwidth", 6)):
+        if name in cells:
+            row[name] = scaled(cells[name], power, at, name)
+    for name in ("from_node", "to_node", "delay"):
+        if name in cells:
+            if not re.fullmatch("[0-9]{1,9}", cells[name], re.ASCII):
+                raise Malformed(at, f"{cells[name][:40]!r}, expected the number of a node")
+            row[name] = int(cells[name])
+    return row
+
+
+MLC = Printed(
+    known=(
+        *(rf"^[ \t]*(?:{begin})" for begin in (*SECTIONS, f"{BANNER} - v")),
+        r"^[ \t]*Inject\s+Latency\s+Bandwidth\s+Delay\s+\(ns\)\s+MB/sec",
+    ),
+    heads=(
+        Head(BANNER, SETTINGS, IDLE | {"kind": ""}, begins=True),
+        *(Head(begin, says=says) for begin, says in SECTIONS.items()),
+        # An excerpt may begin with the header of the table.
+        Head(
+            r"(?:Inject\s+Latency\s+Bandwidth|Delay\s+\(ns\)\s+MB/sec)$",
+            says={"what": "loaded latency", "kind": "load", "nodes": ""},
+        ),
+        Head(
+            r"Using (?:(?P<traffic>.{1,60}) traffic type$)?|Command line parameters:|\*\*\*"
+            "|Bandwidths are in MB/sec|Will take several minutes",
+            SETTINGS,
+        ),
+        Head(r"(?i:(?:writer )?(?:numa node|socket)(?P<nodes>(?:\s+[0-9]{1,9})+)$)"),
+        Head(r"(?i:(?:numa node|memory node|reader numa node|reader socket|=+)$)"),
+    ),
+    row=_row,
+    columns=COLUMNS,
+    whole=lambda _, line: re.search(r"(\.[0-9]|-|\))$", line[-9:]) is not None,
+    expected="no figure, expected latencies or bandwidths of MLC",
+)
+recognises = MLC.recognises
 
 
 def parse(text: str) -> Reading:
     """A row for each printed latency or bandwidth. Raises Malformed for lines not of MLC."""
-    output = _Output()
-    outside = take(text, output.head, output.row, lambda line: WHOLE.search(line[-9:]) is not None)
-    told = [f"{what}: {n}." for what, n in output.left_out.items()]
-    expected = "no figure, expected latencies or bandwidths of MLC"
-    return table_of(output.rows, COLUMNS, told + outside, expected)
-
-
-class _Output:
-    """The figures of an output that is read line by line."""
-
-    def __init__(self) -> None:
-        self.rows: list[dict[str, Any]] = []
-        self.left_out: Counter[str] = Counter()
-        self.part = 0
-        self.what, self.kind, self.traffic = "idle latency", "", ""
-        self.nodes: list[int] = []
-
-    def head(self, line: str, cells: list[str], at: int) -> bool:
-        """Take the head of a measurement or of a matrix, or a setting."""
-        text = " ".join(cells)
-        if begin := next((b for b in SECTIONS if text.startswith(b)), ""):
-            what, self.kind = SECTIONS[begin]
-            access = ACCESS.match(text)
-            self.what, self.nodes = what or text, []
-            self.traffic = access[1] if access else ""
-        elif text in LOAD_HEADER:
-            # An excerpt may begin with the header of the table.
-            self.what, self.kind, self.nodes = "loaded latency", "load", []
-        elif text.startswith(SETTINGS):
-            self._setting(text, at)
-        elif found := NODES.fullmatch(text):
-            self.nodes = [int(node) for node in found[1].split()]
-        else:
-            return TITLE.fullmatch(text) is not None
-        return True
-
-    def _setting(self, text: str, at: int) -> None:
-        """A line about how MLC measures; the first of a run is its version."""
-        if text.startswith(BANNER):
-            self.part += 1
-            self.what, self.kind, self.traffic, self.nodes = "idle latency", "", "", []
-        if found := TRAFFIC.match(text):
-            self.traffic = found[1]
-        unit = MEGABYTE.search(text)
-        if unit and unit[1] != "1,000,000":
-            raise Malformed(at, f"1 MB/sec is {unit[1]} Bytes/sec, expected 1,000,000")
-        self.left_out["Lines about settings, such as sizes of buffers, are left out"] += 1
-
-    def row(self, line: str, cells: list[str], at: int) -> bool:
-        """Take a line of figures. Raises Malformed if it is not as it should be."""
-        text = " ".join(cells)
-        if found := ITERATION.match(text):
-            self._add(at, latency=found[1])
-            self.left_out["Latencies in clocks are left out"] += 1
-        elif found := LOCAL.fullmatch(text):
-            self._add(at, what=f"{found[1]} latency", latency=found[2])
-        elif self.kind == "load" and (found := LOAD.fullmatch(text)):
-            self._add(at, delay=int(found[1]), latency=found[2], bandwidth=found[3])
-        elif self.kind == "bandwidth" and not self.nodes and (found := MIX.fullmatch(text)):
-            self._add(at, traffic=found[1], bandwidth=found[2])
-        elif self.nodes and len(cells) == len(self.nodes) + 1 and DIAGONAL.fullmatch(cells[-1]):
-            self._matrix_row(cells, at)
-        elif self.kind and FIGURE.fullmatch(cells[0]):
-            wanted = f"a node and {len(self.nodes)} figures" if self.nodes else "three figures"
-            raise Malformed(at, f"{len(cells)} cells, expected {wanted} of the {self.what}")
-        else:
-            return False
-        return True
-
-    def _matrix_row(self, cells: list[str], at: int) -> None:
-        """The figures of one node."""
-        if not re.fullmatch("[0-9]{1,9}", cells[0], re.ASCII):
-            raise Malformed(at, f"{cells[0][:40]!r}, expected the number of a node")
-        figures = [(to, cell) for to, cell in zip(self.nodes, cells[1:], strict=True)]
-        for _, cell in figures:
-            scaled(cell.replace("-", "0"), 0, at, self.kind)
-        for to, cell in figures:
-            if cell == "-":
-                self.left_out["Pairs of nodes without a figure (-)"] += 1
-            else:
-                self._add(at, from_node=int(cells[0]), to_node=to, **{self.kind: cell})
-
-    def _add(self, at: int, **cells: Any) -> None:
-        """A row of the table: ns and MB/s in SI units. Raises Malformed."""
-        for name, power in (("latency", -9), ("bandwidth", 6)):
-            if name in cells:
-                cells[name] = scaled(cells[name], power, at, name)
-        begin = {"part": max(1, self.part), "what": self.what, "traffic": self.traffic}
-        self.rows.append(begin | cells)
+    unit = re.search("1 MB/sec = (?!1,000,000 )[0-9,]{1,20} Bytes/sec", text)
+    if unit:
+        at = text.count("\n", 0, unit.start()) + 1
+        raise Malformed(at, f"{unit[0]}, expected 1,000,000")
+    return MLC.parse(text)

@@ -8,36 +8,18 @@ import re
 from typing import Any
 
 from nummodel.records.readers._lines import scaled
-from nummodel.records.readers._output import table_of, take
-from nummodel.records.readers._reading import Column, Malformed, Reading
+from nummodel.records.readers._printed import Head, Printed, Seen
+from nummodel.records.readers._reading import Column, Malformed
 
+LAST = "Idle Time"
 MODES = (
-    "Interrupt State",
-    "Interrupt Stack",
-    "MP Synchronization",
-    "Kernel Mode",
-    "Executive Mode",
-    "Supervisor Mode",
-    "User Mode",
-    "Compatibility Mode",
-    "Idle Time",
+    "Interrupt State|Interrupt Stack|MP Synchronization|Kernel Mode|Executive Mode|Supervisor Mode|"
+    f"User Mode|Compatibility Mode|{LAST}"
 )
 TITLE = "TIME IN PROCESSOR MODES"
 STATISTICS = {"CUR": "current", "AVE": "average", "MIN": "minimum", "MAX": "maximum"}
-ROW = re.compile(rf"\s*({'|'.join(MODES)})\s+(\S+)\s*\|")
-#: What a line may say of its screen, and the columns of that.
-SAID = (
-    re.compile(r"\|\s*(?P<statistic>CUR|AVE|MIN|MAX)\s*\|"),
-    re.compile(r"\bon node (?P<node>\S{1,40})"),
-    re.compile(r"\b(?P<time>[0-9]{1,2}-[A-Z]{3}-[0-9]{4} [0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{2})?)"),
-    re.compile(r"^\s*Combined for\s+(?P<c_cpu>[0-9]{1,4}) CPUs?\b"),
-    re.compile(r"^\s*CPU(?: ID)?[ :]+(?P<cpu>[0-9]{1,4})\b"),
-)
-OF_SCREEN = {"node", "time", "cpu", "c_cpu"}
-FRAME = re.compile(r"[-+|\s`0-9]*|\s*OpenVMS Monitor Utility\s*")
-
+DATE = r"[0-9]{1,2}-[A-Z]{3}-[0-9]{4} [0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{2})?"
 COLUMNS = {
-    "part": Column("-", "which of several screens in the file, from 1 on"),
     "node": Column("-", "name of the node"),
     "time": Column("-", "date and time of the screen"),
     "cpu": Column("-", "number of the processor, if the screen is of one"),
@@ -50,52 +32,37 @@ COLUMNS = {
 }
 
 
-def recognises(text: str) -> bool:
-    """Whether the text has the title of the screen and one of its modes."""
-    return TITLE in text and any(mode in text for mode in MODES)
-
-
-def parse(text: str) -> Reading:
-    """A row for each mode of each screen, percent of one processor as processors. Raises Malformed
-    for a screen that lacks the kind of its figures, or has others.
+def _row(seen: Seen, line: str, at: int) -> list[dict[str, Any]] | None:
+    """A mode, percent of one processor as processors. Raises Malformed for other lines between the
+    modes, and for figures of unknown kind.
     """
-    screens = _Screens()
-    outside = take(text, screens.head, screens.row, lambda line: "|" in line)
-    expected = f"no mode, expected a screen {TITLE} with bars, not /ALL"
-    return table_of(screens.rows, COLUMNS, outside, expected)
+    found = re.match(rf"({MODES})\s+(\S+)\s*\|", line)
+    if not found and seen.said and not (seen.rows and seen.rows[-1]["mode"] == LAST):
+        raise Malformed(at, f"{line.strip()[:60]!r}, expected a mode such as Kernel Mode")
+    if not found:
+        return None
+    if "statistic" not in seen.said:
+        raise Malformed(at, "figures of unknown kind, expected CUR, AVE, MIN or MAX in a box")
+    screen = {n: int(text) if n.endswith("cpu") else text for n, text in seen.said.items()}
+    statistic = STATISTICS[str(screen.pop("statistic"))]
+    return [{**screen, "mode": found[1], statistic: scaled(found[2], -2, at, found[1])}]
 
 
-class _Screens:
-    """The rows of all screens, and what the last one says of itself."""
-
-    def __init__(self) -> None:
-        self.rows: list[dict[str, Any]] = []
-        self.said: dict[str, Any] = {}
-        self.part = 0
-
-    def head(self, line: str, cells: list[str], at: int) -> bool:
-        """Take a line that says something of its screen, or frames it."""
-        line = line[:300]
-        found = [match for words in SAID if (match := words.search(line))]
-        begins = TITLE in line or any("statistic" in match.groupdict() for match in found)
+MONITOR_MODES = Printed(
+    known=(rf"{TITLE}(?s:.{{0,2000}}?)(?:{MODES})",),
+    heads=(
         # The box of the statistic may be above the title.
-        if begins and (not self.part or (self.rows and self.rows[-1]["part"] == self.part)):
-            self.part, self.said = self.part + 1, {}
-        for match in found:
-            self.said |= match.groupdict()
-        return bool(found) or begins or (self.part > 0 and FRAME.fullmatch(line) is not None)
-
-    def row(self, line: str, cells: list[str], at: int) -> bool:
-        """Take the figure of a mode. Raises Malformed for other lines between the modes."""
-        if not (found := ROW.match(line[:300])):
-            if self.part and not (self.rows and self.rows[-1]["mode"] == MODES[-1]):
-                raise Malformed(at, f"{line.strip()[:60]!r}, expected a mode such as Kernel Mode")
-            return False
-        if "statistic" not in self.said:
-            raise Malformed(at, "figures of unknown kind, expected CUR, AVE, MIN or MAX in a box")
-        row = {"part": self.part, "mode": found[1]}
-        for name in OF_SCREEN & {*self.said}:
-            row[name] = self.said[name] if name in ("node", "time") else int(self.said[name])
-        row[STATISTICS[self.said["statistic"]]] = scaled(found[2], -2, at, found[1])
-        self.rows.append(row)
-        return True
+        Head(rf".*{TITLE}", begins=True),
+        Head(r".*?\|\s*(?P<statistic>CUR|AVE|MIN|MAX)\s*\|", begins=True),
+        Head(r".*?\bon node (?P<node>\S{1,40})"),
+        Head(rf".*?\b(?P<time>{DATE})"),
+        Head(r"Combined for\s+(?P<c_cpu>[0-9]{1,4}) CPUs?\b"),
+        Head(r"CPU(?: ID)?[ :]+(?P<cpu>[0-9]{1,4})\b"),
+        Head(r"(?:[-+|\s`0-9]*|OpenVMS Monitor Utility)$"),
+    ),
+    row=_row,
+    columns=COLUMNS,
+    whole=lambda _, line: "|" in line,
+    expected=f"no mode, expected a screen {TITLE} with bars, not /ALL",
+)
+recognises, parse = MONITOR_MODES.recognises, MONITOR_MODES.parse

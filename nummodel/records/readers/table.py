@@ -8,6 +8,7 @@ import csv
 import re
 from collections import Counter
 from collections.abc import Collection
+from itertools import chain, compress, count
 from pathlib import Path
 from typing import Any
 
@@ -26,17 +27,14 @@ LARGEST = 10_000_000
 
 
 class Cells(dict[str, dict[Any, str]]):
-    """The cells of each column as text, by line number or the name of a run; what parts cells, and
-    what parts digits.
-    """
+    """The cells of each column as text, by line number or the name of a run; what parts digits."""
 
-    delimiter = ","
     decimal = "."
 
     def of(self, columns: dict[str, dict[Any, str]]) -> "Cells":
         """Other columns with the same digits."""
         cells = Cells(columns)
-        cells.delimiter, cells.decimal = self.delimiter, self.decimal
+        cells.decimal = self.decimal
         return cells
 
 
@@ -60,15 +58,15 @@ def read(path: str | Path) -> Cells:
 
 def recognises(text: str) -> bool:
     """Whether the first lines of a text have cells, as many in each."""
-    lines = text[:20000].split("\n")
-    lines = [line for line in (lines[:-1] if len(text) > 20000 else lines) if line.strip()]
-    lines = [line for line in lines if not _is_left_out(line)][:10]
+    begin = text if len(text) <= 20000 else text[:20000].rpartition("\n")[0]
+    lines = [line for line in begin.split("\n") if line.strip() and not _is_left_out(line)][:10]
     rows, delimiter = _parted(lines, next(iter(lines), ""))
     cells = [row.split(delimiter) for row in rows]
+    if len(cells) < 2 or {*map(len, cells)} != {max(2, len(cells[0]))}:
+        return False
     numbers = [any(map(is_number, row)) for row in cells]
     blanks = rows != lines and delimiter == "\t"  # which stand in any text
-    whole = len(cells) > 1 and len({len(row) for row in cells}) == 1 != len(cells[0])
-    return whole and (not blanks or (all(numbers[1:]) and not numbers[0]))
+    return not blanks or (all(numbers[1:]) and not numbers[0])
 
 
 def _is_left_out(line: str) -> bool:
@@ -101,13 +99,7 @@ def cells_of(text: str, least: int = 2) -> Cells:
     """The columns of a delimited text. Raises Malformed, also if it has fewer than `least` rows."""
     if len(text) > LARGEST:
         raise Malformed(0, f"more than {LARGEST:,} characters, expected rows of a fit only")
-    all_lines = text.splitlines()
-    lines = ["" if _is_left_out(line) else line for line in all_lines]
-    first, header = next(((i, line) for i, line in enumerate(lines) if line.strip()), (0, ""))
-    above = next((i for i in reversed(range(first)) if all_lines[i].startswith("#")), None)
-    if above is not None and _is_header(all_lines[above], header):
-        lines[above] = header = all_lines[above].lstrip("# ")
-    lines, delimiter = _parted(lines, header)
+    lines, delimiter = _parted(*_lines(text.splitlines()))
     reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=True, strict=True)
     rows: list[tuple[int, list[str]]] = []
     try:
@@ -117,6 +109,16 @@ def cells_of(text: str, least: int = 2) -> Cells:
     except csv.Error as error:
         raise Malformed(reader.line_num, f"{error}, expected a CSV file") from None
     return named(rows, delimiter, least)
+
+
+def _lines(lines: list[str]) -> tuple[list[str], str]:
+    """The lines of a table, empty where they are left out, and the one with the header."""
+    left = ["" if _is_left_out(line) else line for line in lines]
+    first, header = next(((i, line) for i, line in enumerate(left) if line.strip()), (0, ""))
+    above = next((i for i in reversed(range(first)) if lines[i].startswith("#")), None)
+    if above is not None and _is_header(lines[above], header):
+        left[above] = header = lines[above].lstrip("# ")
+    return left, header
 
 
 def _delimiter(header: str) -> str:
@@ -156,59 +158,66 @@ def named(rows: list[tuple[int, list[str]]], delimiter: str = "", least: int = 1
     """
     if not rows:
         raise Malformed(0, "empty, expected a header row and rows of figures")
-    width = max(i for _, row in rows for i, cell in enumerate(row, 1) if cell)
     # Excel leaves empty columns.
-    if not delimiter:
-        rows = [(line, row + [""] * (width - len(row))) for line, row in rows]
-    (first, names), *rows = [(line, row[:width]) for line, row in rows]
-    if number := next(filter(is_number, names), ""):
-        raise Malformed(first, f"{number} among the names, expected a header with names")
-    for name, count in Counter(names).items():
-        if count > 1:
-            raise Malformed(first, f"column {name!r} appears twice, expected it once")
-    for line, row in rows:
-        if len(row) != len(names):
-            raise Malformed(line, f"{len(row)} cells, expected {len(names)}")
-    if len(rows) < least:
-        seen = "one row" if rows else "a header only"
-        wanted = "two rows" if least == 2 else "one row"
-        raise Malformed(0, f"{seen}, expected a header and at least {wanted}")
-    table = Cells({n: {line: row[i] for line, row in rows} for i, n in enumerate(names)})
-    table.delimiter = delimiter
-    commas = [cell for _, row in rows for cell in row if COMMA.fullmatch(cell)]
+    width = max(max(compress(count(1), row), default=0) for _, row in rows)
+    fill = [] if delimiter else [""] * width
+    header, *rows = [(line, (row + fill)[:width]) for line, row in rows]
+    _check(header, rows, least)
+    table = Cells({n: {line: row[i] for line, row in rows} for i, n in enumerate(header[1])})
+    commas = filter(COMMA.fullmatch, chain.from_iterable(row for _, row in rows))
     if delimiter != "," and not all(map(THOUSANDS.fullmatch, commas)):
         table.decimal = ","
     return table
 
 
+def _check(header: tuple[int, list[str]], rows: list[tuple[int, list[str]]], least: int) -> None:
+    """Raise Malformed unless a header has names, each once, above enough rows of as many cells."""
+    first, names = header
+    if number := next(filter(is_number, names), ""):
+        raise Malformed(first, f"{number} among the names, expected a header with names")
+    name, often = Counter(names).most_common(1)[0]
+    if often > 1:
+        raise Malformed(first, f"column {name!r} appears twice, expected it once")
+    if odd := next(((line, row) for line, row in rows if len(row) != len(names)), None):
+        raise Malformed(odd[0], f"{len(odd[1])} cells, expected {len(names)}")
+    if len(rows) < least:
+        seen = ("a header only", "one row")[len(rows)]
+        wanted = ("one row", "two rows")[least - 1]
+        raise Malformed(0, f"{seen}, expected a header and at least {wanted}")
+
+
 def numbers(cells: Cells, column: str, path: str | Path, positive: bool) -> np.ndarray:
     """One column of `read` as floats: finite, and positive if `positive`. Raises InputError."""
-    values = []
     points_part = _points_part(cells[column].values())
     for line, cell in cells[column].items():
-        where = f"{path}:{line}: {column} is"
-        if points_part and "." in cell:
-            plain = cell.replace(".", "")
-            raise InputError(
-                f"{where} {cell!r} and others are hundreds without a point, expected {plain} if "
-                f"points part thousands, or else {cell}0"
-            )
-        if "," in cell and "." in cell:
-            raise InputError(f"{where} {cell!r}, expected a number without thousands separators")
-        if cells.decimal == "," and "." in cell:
-            raise InputError(f"{where} {cell!r}, expected a decimal comma, as others have")
-        figure = cell.replace(",", ".") if cells.decimal == "," else cell
-        if not is_number(figure):
-            raise InputError(f"{where} {cell!r}, expected a number{_without_commas(cell)}")
-        value = float(figure)
-        if not np.isfinite(value):
-            raise InputError(f"{where} {cell!r}, expected a finite number")
-        if value and not 1e-100 < abs(value) < 1e100:
-            raise InputError(f"{where} {cell}, expected 1e-100 to 1e100")
-        if positive and value <= 0:
-            raise InputError(f"{where} {cell}, expected a positive number")
-        values.append(value)
-    return np.array(values)
+        wrong = _wrong(cell, cells.decimal, points_part)
+        if not wrong and positive and float(cell.replace(",", ".")) <= 0:
+            wrong = f"{cell}, expected a positive number"
+        if wrong:
+            raise InputError(f"{path}:{line}: {column} is {wrong}")
+    return np.array([float(cell.replace(",", ".")) for cell in cells[column].values()])
+
+
+def _wrong(cell: str, decimal: str, points_part: bool) -> str:
+    """A cell and what is expected instead, or "" for a number as it should be."""
+    figure = cell.replace(decimal, ".")
+    if points_part and "." in cell:
+        return (
+            f"{cell!r} and others are hundreds without a point, expected {cell.replace('.', '')} "
+            f"if points part thousands, or else {cell}0"
+        )
+    if "," in cell and "." in cell:
+        return f"{cell!r}, expected a number without thousands separators"
+    if decimal == "," and "." in cell:
+        return f"{cell!r}, expected a decimal comma, as others have"
+    if not is_number(figure):
+        return f"{cell!r}, expected a number{_without_commas(cell)}"
+    value = float(figure)
+    if not np.isfinite(value):
+        return f"{cell!r}, expected a finite number"
+    if value and not 1e-100 < abs(value) < 1e100:
+        return f"{cell}, expected 1e-100 to 1e100"
+    return ""
 
 
 def _points_part(texts: Collection[str]) -> bool:
