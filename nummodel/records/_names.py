@@ -47,6 +47,11 @@ class Meaning(NamedTuple):
     kind: str = ""
     plain: str = ""
 
+    @property
+    def counts(self) -> bool:
+        """Whether it is a number of things done, in a time that its name does not say."""
+        return not self.kind and any(row.unit == "rate" for row in _known().get(self.plain, ()))
+
 
 @cache
 def listed() -> list[Row]:
@@ -135,9 +140,3 @@ def _fits(name: str, row: Row, kind: str, size: float) -> bool:
     if row.unit == "rate" and kind == "time":
         return size == 1
     return not kind and (row.unit.endswith("?") or name in ("R", "Z"))
-
-
-def is_count(name: str) -> bool:
-    """Whether a column is a number of things done, in a time that its name does not say."""
-    found = meaning(name)
-    return not found.kind and any(row.unit == "rate" for row in _known().get(found.plain, ()))
