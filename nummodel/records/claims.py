@@ -188,22 +188,15 @@ def check(
     if not why and (expect == "miss" or rtol is not None or atol is not None):
         raise ValueError(f"{what}: a tolerance or a known miss needs a why")
     documented = bool(documented) if isinstance(documented, np.bool_) else documented
-    statement = isinstance(documented, bool)
     if isinstance(documented, (bool, tuple, list)) and (rtol is not None or atol is not None):
         raise ValueError(f"{what}: only a number has a tolerance")
-    if model is None or statement != isinstance(model, (bool, np.bool_)):
+    if model is None or isinstance(documented, bool) != isinstance(model, (bool, np.bool_)):
         raise ValueError(f"{what}: model {model!r} cannot be held against {documented!r}")
-    ends = model if isinstance(model, (tuple, list)) else (model, model)
-    if statement:
-        low = high = None
-        hit = bool(model) is documented
+    if isinstance(documented, bool):
+        low, high, hit = None, None, bool(model) is documented
     else:
         low, high = _bounds(what, documented, rtol, atol)
-        if not all(map(math.isfinite, ends)):
-            raise ValueError(f"{what}: the model gives {model}, expected finite figures")
-        if not (low <= high and ends[0] <= ends[1]):
-            raise ValueError(f"{what}: {model} against {documented}, expected the lower end first")
-        hit = bool(low <= ends[1] and ends[0] <= high)
+        hit = _meets(what, model, documented, low, high)
     claim = Claim(
         what=what,
         kind=kind,
@@ -284,6 +277,7 @@ def _size(value: float) -> str:
 
 
 def _bounds(what: str, documented: Any, rtol: float | None, atol: float | None):
+    """From where to where a model meets what is documented, a number or an interval."""
     if isinstance(documented, (tuple, list)):
         low, high = documented
         return low, high
@@ -297,6 +291,16 @@ def _bounds(what: str, documented: Any, rtol: float | None, atol: float | None):
         raise ValueError(f"{what}: no tolerance; take the figure from data.value, or say rtol, why")
     half *= 1 + 1e-9  # a figure that is exactly half a unit off rounds either way
     return documented - half, documented + half
+
+
+def _meets(what: str, model: Any, documented: Any, low: float, high: float) -> bool:
+    """Whether a model, a number or an interval, has something in common with `low` to `high`."""
+    first, last = model if isinstance(model, (tuple, list)) else (model, model)
+    if not (math.isfinite(first) and math.isfinite(last)):
+        raise ValueError(f"{what}: the model gives {model}, expected finite figures")
+    if not (low <= high and first <= last):
+        raise ValueError(f"{what}: {model} against {documented}, expected the lower end first")
+    return bool(low <= last and first <= high)
 
 
 def _plain(value: Any) -> Any:
