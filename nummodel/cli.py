@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from io import TextIOWrapper
 from math import isnan
 from pathlib import Path
-from textwrap import fill
+from textwrap import fill, wrap
 from typing import Any
 
 import click
@@ -190,7 +190,10 @@ def _columns() -> Pairs:
     from nummodel.records import columns
 
     for quantity, unit, means, names in columns.listed():
-        yield f"{quantity} {unit}".strip(), f"{means}: {names}"
+        whole = names.replace(" ", "\xa0").replace(",\xa0", ", ")  # lines break between names
+        lines = wrap(f"{means}: {whole}", 63, break_on_hyphens=False)
+        titles = [f"{quantity} {unit}".strip(), *[""] * (len(lines) - 1)]
+        yield from ((n, text.replace("\xa0", " ")) for n, text in zip(titles, lines, strict=True))
 
 
 KINDS = {"notebooks": _notebooks, "laws": _laws, "tables": _tables}
