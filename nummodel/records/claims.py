@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, fields, replace
 from decimal import Decimal
 from html import escape
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -181,19 +182,19 @@ def check(
     Raises AssertionError, after the row is shown, if the claim does not go as expected, and
     ValueError for a claim that cannot be put.
     """
-    if kind not in KINDS:
-        raise ValueError(f"kind {kind!r}, expected one of: {', '.join(KINDS)}")
-    if expect not in ("hit", "miss"):
-        raise ValueError(f"expect {expect!r}, expected 'hit' or 'miss'")
-    if not why and (expect == "miss" or rtol is not None or atol is not None):
+    if (kind, expect) not in product(KINDS, ("hit", "miss")):
+        expected = f"expected one of {', '.join(KINDS)}, and 'hit' or 'miss'"
+        raise ValueError(f"{what}: kind {kind!r} and expect {expect!r}, {expected}")
+    tolerance = (rtol, atol) != (None, None)
+    if not why and (expect == "miss" or tolerance):
         raise ValueError(f"{what}: a tolerance or a known miss needs a why")
-    documented = bool(documented) if isinstance(documented, np.bool_) else documented
-    if isinstance(documented, (bool, tuple, list)) and (rtol is not None or atol is not None):
+    statement = isinstance(documented, (bool, np.bool_))
+    if tolerance and (statement or isinstance(documented, (tuple, list))):
         raise ValueError(f"{what}: only a number has a tolerance")
-    if model is None or isinstance(documented, bool) != isinstance(model, (bool, np.bool_)):
+    if model is None or statement != isinstance(model, (bool, np.bool_)):
         raise ValueError(f"{what}: model {model!r} cannot be held against {documented!r}")
-    if isinstance(documented, bool):
-        low, high, hit = None, None, bool(model) is documented
+    if statement:
+        low, high, hit = None, None, bool(model) == bool(documented)
     else:
         low, high = _bounds(what, documented, rtol, atol)
         hit = _meets(what, model, documented, low, high)
