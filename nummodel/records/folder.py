@@ -241,7 +241,6 @@ def _rows(outputs: list[Output], told: Told) -> list["Row"]:
         why = "left out: no load generator has a file of this name (--pattern says what names tell)"
         told += [(str(o.path), why) for o in outputs]
         return []
-    told += [(str(main.path), what) for what in main.reading.left_out]
     rows = [Row(main, told, place) for place in range(len(main.reading.table))]
     others = [o for o in outputs if o is not main]
     if len(rows) > 1:
@@ -249,7 +248,7 @@ def _rows(outputs: list[Output], told: Told) -> list["Row"]:
         return rows
     rows[0].add_errors(main)
     for output in others:
-        (rows[0].check if output.reader in LOADS else rows[0].watch)(output)
+        rows[0].add(output)
     return rows
 
 
@@ -261,6 +260,8 @@ class Row:
         figures = output.reading.table.iloc[place].drop("run", errors="ignore").dropna()
         self.figures: dict[str, Any] = figures.to_dict()
         self.columns = {n: output.reading.columns[n] for n in self.figures}
+        if place == 0:
+            told += [(self.name, what) for what in output.reading.left_out]
 
     def say(self, what: str) -> None:
         """Tell something of the file of the load generator."""
@@ -300,8 +301,17 @@ class Row:
                 steady_from = f"{mean:.5g} from t = {samples['t'].iloc[part.first]:g} s on"
                 self.say(f"{name} is {whole:.5g} for the whole run, and {steady_from}")
 
-    def check(self, output: Output) -> None:
-        """Compare with what another output, unless it is the log of one thread, says of the run."""
+    def add(self, output: Output) -> None:
+        """Add what another output says of the run, or compare with it."""
+        if output.reader in LOADS:
+            self._compare(output)
+        elif output.reader == "cgroup":
+            self._limit(output)
+        else:
+            self._watch(output)
+
+    def _compare(self, output: Output) -> None:
+        """Tell where another load generator, unless it logged one thread, has another figure."""
         X = float(output.reading.table["X"].iloc[0])
         if "N" in output.reading.table and abs(X / self.figures["X"] - 1) > AGREE:
             self.say(f"X is {self.figures['X']:g}, and {X:g} in {output.path}")
@@ -313,16 +323,15 @@ class Row:
             self.figures |= counts
             self.columns |= output.reading.columns
 
-    def watch(self, output: Output) -> None:
+    def _watch(self, output: Output) -> None:
         """Add means over the samples of a tool that watched the run."""
         path, samples, columns = str(output.path), output.reading.samples, output.reading.columns
-        if output.reader == "cgroup":
-            return self._limit(output)
         if samples is None or not len(samples):
             self.told.append((path, "left out: no samples of the run"))
             return
         names = [n for n in samples.select_dtypes("number") if n not in NO_MEANS]
-        part = _steady.find(samples["U_cpu" if "U_cpu" in names else names[0]].to_numpy())
+        usual = min(names, key=lambda name: name != "U_cpu")
+        part = _steady.find(samples[usual].to_numpy())
         for name in names:
             mean, error = part.mean(samples[name].to_numpy())
             if name not in self.figures:
