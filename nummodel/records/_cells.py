@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from nummodel.errors import InputError
 from nummodel.nomenclature import show
 from nummodel.records import folder, readers
-from nummodel.records.readers import table
+from nummodel.records.readers import Column, table
 from nummodel.records.readers.table import Cells
 
 if TYPE_CHECKING:
@@ -50,18 +50,18 @@ def read(path: Path) -> Table:
             raise InputError(
                 f"{path}: the output of {tool}, which has {what}; {how} whose names tell it"
             )
-        devices, unused = _devices(found)
-        left_out += unused
-    named = tool == "folder" and "run" in found and found["run"].is_unique
-    lines: Iterable[int | str] = found["run"] if named else range(1, len(found) + 1)
-    names = [n for n in found if tool == "excel" or n in TAKEN or n in devices]
-    cells = Cells({n: dict(zip(lines, map(str, found[n]), strict=True)) for n in names})
-    return Table(cells, left_out, "R" in reading.columns and reading.columns["R"].unit == "s")
+        names, unused = _taken(found)
+        found, left_out = found[names], [*left_out, *unused]
+    lines: Iterable[int | str] = range(1, len(found) + 1)
+    if tool == "folder" and "run" in reading.table and reading.table["run"].is_unique:
+        lines = reading.table["run"]
+    cells = Cells({n: dict(zip(lines, map(str, found[n]), strict=True)) for n in found})
+    return Table(cells, left_out, reading.columns.get("R", Column("-", "")).unit == "s")
 
 
-def _devices(found: "pd.DataFrame") -> tuple[list[str], list[str]]:
-    """The devices of a table that were in use, and which others are left out."""
-    devices = [n for n in found if re.match("U_(?!cpu$)", n) and not n.endswith("_se")]
+def _taken(found: "pd.DataFrame") -> tuple[list[str], list[str]]:
+    """The columns that a fit takes, with devices that were in use; which others are left out."""
+    devices = [n for n in found if re.fullmatch("U_(?!cpu$).*(?<!_se)", n)]
     disks = [n for n in devices if not VOLUME.match(n)] or devices
     used = [n for n in disks if found[n].max() >= IDLE]
     idle, volumes = sorted({*disks} - {*used}), sorted({*devices} - {*disks})
@@ -69,7 +69,8 @@ def _devices(found: "pd.DataFrame") -> tuple[list[str], list[str]]:
         f"below {show(IDLE, '%')} at all loads": idle,
         "which pass requests on to other devices": volumes,
     }
-    return used, [f"left out: {', '.join(some)}, {reason}" for reason, some in why.items() if some]
+    unused = [f"left out: {', '.join(some)}, {reason}" for reason, some in why.items() if some]
+    return [n for n in found if n in (*TAKEN, *used)], unused
 
 
 def _is_output(path: Path) -> bool:

@@ -8,6 +8,7 @@ import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
+from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -42,6 +43,11 @@ class Role(NamedTuple):
     varies: bool = True
     numeric: bool = True
     positive: bool = True
+
+    @property
+    def free(self) -> bool:
+        """Whether it may be a load or a throughput, by its cells and its unit."""
+        return self.varies and self.positive and self.means.kind in ("", "rate")
 
 
 #: The columns of a table by what they hold; by "" those that are not known.
@@ -103,25 +109,21 @@ def read(
     roles = _roles(cells, _said(cells, [*given, *_parted(use)], called), weights)
     load, result = _load_and_throughput(roles, called)
     N, X = (table.numbers(cells, role.name, path, positive=True) for role in (load, result))
-    told = [*left_out, *_odd(result, weights)]
-    told += _mixed(cells, roles, {load.name, weights}, N, called)
-    of_system = _of_system(roles, load) if system else [("R", r) for r in roles.get("R", ())]
-    others, used, why = _others(cells, of_system, path, complete)
-    told += [*why, *(_not_used(roles) if system else ())]
-    time = used.get("R") or used.get("Z")
-    in_seconds = time is not None and (seconds or time.means.kind != "")
-    size, y = result.means.size if in_seconds and system else 1.0, result.name
+    mixed = _mixed(cells, roles, {load.name, weights}, N, called)
+    others, used, why = _others(cells, _of_system(roles, load, system), path, complete)
+    why += _not_used(roles) if system else ()
+    timed = used.get("R", used.get("Z"))
+    seconds = timed is not None and (seconds or timed.means.kind != "")
+    size = result.means.size if seconds and system else 1.0
+    X, y, scaled = _per_second(X, result.name, size)
     found = {quantity: (role.name, role.means.size) for quantity, role in used.items()}
-    found |= {"N": (load.name, 1.0), "X": (y, size)}
-    if size != 1:
-        times = f"multiplied by {size:g}" if size > 1 else f"divided by {1 / size:g}"
-        told.append(f"{y} is {times} to be X_per_s, as response times are in seconds")
-        X, y = X * size, "X_per_s"
+    found |= {"N": (load.name, 1.0), "X": (result.name, size)}
+    warnings = (*left_out, *_odd(result, weights), *mixed, *why, *scaled)
     rate = load in roles.get("lamda", ()) or load.means.quantity in ("X", "lamda")
-    run, warnings = _run(cells, roles), tuple(told)
-    points = Points(N, X, own, load.name, y, warnings, run, others, in_seconds, found, rate)
-    whole = ~np.isnan([N, *others.values()]).any(axis=0)
-    return points if whole.all() else points.where(np.asarray(whole))
+    run = _run(cells, roles)
+    points = Points(N, X, own, load.name, y, warnings, run, others, seconds, found, rate)
+    whole = np.asarray(~np.isnan([N, *others.values()]).any(axis=0))
+    return points if whole.all() else points.where(whole)
 
 
 def _weights(cells: Cells, weights: str, path: Path) -> str | np.ndarray:
@@ -257,22 +259,23 @@ def _doubt(roles: Roles, loads: list[Role], results: list[Role], path: str | Pat
 
 def _proposed(roles: Roles, loads: list[Role], results: list[Role]) -> list[str]:
     """The option that names the load, and columns that may be the throughput, likely ones first."""
-    free = [
-        r for r in roles.get("", []) if r.varies and r.positive and r.means.kind in ("", "rate")
-    ]
-    free += [role for role in roles.get("lamda", ()) if role not in loads]
-    known, counts = [role.name for role in results], [r.name for r in free if r.means.counts]
-    rest = [role.name for role in free]
-    if loads:
-        load = f"N={loads[0].name}"
-    elif rest:
-        load = f"N={rest.pop(0)}"
-    else:
-        load = f"lamda={known.pop(0)}" if known else "N=COLUMN"
-    counts = [name for name in counts if name in rest]
+    some = [*roles.get("", ()), *roles.get("lamda", ())]
+    free = {role.name: role.means.counts for role in some if role.free and role not in loads}
+    known = [role.name for role in results]
+    load = f"N={loads[0].name}" if loads else _proposed_load(free, known)
+    counts = [name for name, counted in free.items() if counted]
     times = [role.name for role in roles.get("elapsed", ()) if role.positive]
-    rates = [f"{count}/{time}" for time in times for count in counts or ["1"]]
-    return [load, *known, *(rates if counts else ()), *rest, *rates, "COLUMN"]
+    rates = [f"{work}/{time}" for time, work in product(times, counts or ["1"])]
+    return [load, *known, *(rates * bool(counts)), *free, *rates, "COLUMN"]
+
+
+def _proposed_load(free: dict[str, bool], known: list[str]) -> str:
+    """The option that names the load, whose column is no longer among those of the throughput."""
+    if free:
+        name = next(iter(free))
+        del free[name]
+        return f"N={name}"
+    return f"lamda={known.pop(0)}" if known else "N=COLUMN"
 
 
 def _odd(result: Role, weights: str) -> list[str]:
@@ -298,15 +301,11 @@ def _mixed(
     """
     rows, warnings, mixed, options = np.ones(len(N), dtype=bool), [], [], []
     loads = [*roles.get("N", ()), *roles.get("cores", ())]
-    unknown = [role for role in [*roles.get("", ()), *loads] if role.name not in used]
-    for role in unknown:
+    for role in [*roles.get("", ()), *loads]:
         texts = np.array([cell.strip() for cell in cells[role.name].values()])
-        pairs = {*zip(texts[rows].tolist(), N[rows].tolist(), strict=True)}
-        different = Counter(text for text, _ in pairs)
-        several = [text for text in dict.fromkeys(texts[rows].tolist()) if different[text] > 1]
-        crossed = len(several) == len(different) and len(pairs) > len({*N})
+        several, crossed = _with_several_loads(texts[rows], N[rows], len({*N}))
         setting = role in loads or not role.numeric
-        if len(several) < 2 or not (setting or crossed):
+        if role.name in used or len(several) < 2 or not (setting or crossed):
             continue
         what = f"the rows have different {role.name} ({listing(several, 3)})"
         option = f"--only {shlex.quote(f'{role.name}={several[0]}')}"
@@ -324,10 +323,22 @@ def _mixed(
     return warnings
 
 
-def _of_system(roles: Roles, load: Role) -> list[tuple[str, Role]]:
-    """The columns of a system, with their quantities: those that the user named first, and then
-    those that are called as the quantity is.
+def _with_several_loads(texts: np.ndarray, N: np.ndarray, loads: int) -> tuple[list[str], bool]:
+    """The values of a column that have several loads; and whether all have, and some of the `loads`
+    have several values.
     """
+    pairs = {*zip(texts.tolist(), N.tolist(), strict=True)}
+    different = Counter(text for text, _ in pairs)
+    several = [text for text in dict.fromkeys(texts.tolist()) if different[text] > 1]
+    return several, len(several) == len(different) and len(pairs) > loads
+
+
+def _of_system(roles: Roles, load: Role, system: bool) -> list[tuple[str, Role]]:
+    """The columns of a system, with their quantities: those that the user named first, and then
+    those that are called as the quantity is. Without a `system`, response times alone.
+    """
+    if not system:
+        return [("R", role) for role in roles.get("R", ())]
     found = []
     for quantity, columns in roles.items():
         if re.fullmatch("R|Z|[Uc]_.*|1-.*", quantity):
@@ -430,6 +441,15 @@ def _not_used(roles: Roles) -> list[str]:
         names = listing(role.name for role in rest)
         told.append(f"not used: {names}; if {name} is {what}, --use {shlex.quote(option)}")
     return told
+
+
+def _per_second(X: np.ndarray, y: str, size: float) -> tuple[np.ndarray, str, list[str]]:
+    """Throughputs of a second, their name, and what is said of them."""
+    if size == 1:
+        return X, y, []
+    times = f"multiplied by {size:g}" if size > 1 else f"divided by {1 / size:g}"
+    said = f"{y} is {times} to be X_per_s, as response times are in seconds"
+    return X * size, "X_per_s", [said]
 
 
 def _run(cells: Cells, roles: Roles) -> np.ndarray | None:
