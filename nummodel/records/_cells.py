@@ -45,11 +45,10 @@ def read(path: Path) -> Table:
     found, left_out = reading.table, [s for s in reading.left_out if TOLD.search(s)]
     if tool != "excel":
         if "N" not in found:
-            what = "no N, the number of users at the same time" if "X" in found else "no N and X"
-            how = "nummodel read FOLDER --pattern '{N}.txt' makes a table of runs"
-            raise InputError(
-                f"{path}: the output of {tool}, which has {what}; {how} whose names tell it"
-            )
+            lack = "no N, the number of users at the same time" if "X" in found else "no N and X"
+            how = "--pattern '{N}.txt' makes a table of runs whose names tell it"
+            has = f"the output of {tool}, which has {lack}"
+            raise InputError(f"{path}: {has}; nummodel read FOLDER {how}")
         names, unused = _taken(found)
         found, left_out = found[names], [*left_out, *unused]
     lines: Iterable[int | str] = range(1, len(found) + 1)
@@ -65,10 +64,8 @@ def _taken(found: "pd.DataFrame") -> tuple[list[str], list[str]]:
     disks = [n for n in devices if not VOLUME.match(n)] or devices
     used = [n for n in disks if found[n].max() >= IDLE]
     idle, volumes = sorted({*disks} - {*used}), sorted({*devices} - {*disks})
-    why = {
-        f"below {show(IDLE, '%')} at all loads": idle,
-        "which pass requests on to other devices": volumes,
-    }
+    why = {f"below {show(IDLE, '%')} at all loads": idle}
+    why["which pass requests on to other devices"] = volumes
     unused = [f"left out: {', '.join(some)}, {reason}" for reason, some in why.items() if some]
     return [n for n in found if n in (*TAKEN, *used)], unused
 

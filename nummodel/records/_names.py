@@ -107,7 +107,12 @@ def meaning(name: str) -> Meaning:
     """
     if own := _own(name):
         return own
-    words, kind, size = _divided(name)
+    words, kind, size = _parted(_words(re.sub(BRACKETS, " ", name)))
+    for text in re.findall(BRACKETS, name):
+        if found := unit_of(text):
+            kind, size = found
+        elif (rate := meaning(text)).quantity == "X":
+            kind, size = "rate", rate.size
     if DEVICE.match(name) and words[-1] in ("util", "busy"):
         return Meaning(f"U_{words[0]}", size, kind, name)
     plain = "".join([word for word in words if word not in SMALL] or words)
@@ -118,17 +123,6 @@ def meaning(name: str) -> Meaning:
         if row.quantity == "X" and _fits(name, row, kind, size):
             return Meaning("X", size * 1e3, kind, plain)
     return Meaning("", size, kind, plain)
-
-
-def _divided(name: str) -> tuple[list[str], str, float]:
-    """As `_parted`, of a name that may have its unit, or what is counted, in brackets."""
-    words, kind, size = _parted(_words(re.sub(BRACKETS, " ", name)))
-    for text in re.findall(BRACKETS, name):
-        if found := unit_of(text):
-            kind, size = found
-        elif (rate := meaning(text)).quantity == "X":
-            kind, size = "rate", rate.size
-    return words, kind, size
 
 
 def _own(name: str) -> Meaning | None:

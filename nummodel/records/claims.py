@@ -140,9 +140,9 @@ class Claim:
             mark, margin = MARKS[self.verdict], f", {self.margin}" if self.margin else ""
             more = f"{self.kind}; {self.why}" if self.why else self.kind
             went = f"<b>{self.verdict}</b>{margin} <i>({escape(more)})</i>"
-        cells = "".join(f"<td>{cell}</td>" for cell in (escape(self.figures), went))
         first = f'<td style="border-left:4px solid {mark}">{escape(self.what)}</td>'
-        return f'<tr id="{escape(anchor(self.what))}">{first}{cells}</tr>'
+        rest = f"<td>{escape(self.figures)}</td><td>{went}</td>"
+        return f'<tr id="{escape(anchor(self.what))}">{first}{rest}</tr>'
 
 
 def table(claims: Iterable[Claim]) -> str:

@@ -28,8 +28,6 @@ __all__ = ["SIZES", "Points", "listed", "read"]
 EMPTY = {"", "-", "na", "nan", "n/a", "null", "none"}
 #: From here on, numbers that may be shares or percents are percents, and hardly a few processors.
 PERCENTS = 10
-#: The kind of the unit of a quantity, by its first letter.
-KINDS = {"X": "rate", "l": "rate", "R": "time", "Z": "time", "U": "share"}
 
 
 class Role(NamedTuple):
@@ -115,13 +113,15 @@ def read(
     timed = used.get("R", used.get("Z"))
     seconds = timed is not None and (seconds or timed.means.kind != "")
     size = result.means.size if seconds and system else 1.0
-    X, y, scaled = _per_second(X, result.name, size)
     found = {quantity: (role.name, role.means.size) for quantity, role in used.items()}
     found |= {"N": (load.name, 1.0), "X": (result.name, size)}
-    warnings = (*left_out, *_odd(result, weights), *mixed, *why, *scaled)
+    if size != 1:
+        times = f"multiplied by {size:g}" if size > 1 else f"divided by {1 / size:g}"
+        why.append(f"{result.name} is {times} to be X_per_s, as response times are in seconds")
+    y = result.name if size == 1 else "X_per_s"
+    warnings, run = (*left_out, *_odd(result, weights), *mixed, *why), _run(cells, roles)
     rate = load in roles.get("lamda", ()) or load.means.quantity in ("X", "lamda")
-    run = _run(cells, roles)
-    points = Points(N, X, own, load.name, y, warnings, run, others, seconds, found, rate)
+    points = Points(N, X * size, own, load.name, y, warnings, run, others, seconds, found, rate)
     whole = np.asarray(~np.isnan([N, *others.values()]).any(axis=0))
     return points if whole.all() else points.where(whole)
 
@@ -163,7 +163,7 @@ def _said(cells: Cells, options: list[tuple[str, str]], path: str | Path) -> dic
         if quantity in said:
             raise InputError(f"{quantity} is {said[quantity].name!r} and {name!r}, expected one")
         means = meaning(name) if name in cells else _computed(cells, name, path)
-        wanted = KINDS.get(quantity[0])
+        wanted = {"X": "rate", "l": "rate", "R": "time", "Z": "time", "U": "share"}.get(quantity[0])
         if unit is not None:
             kind, size = unit_of(unit) or ("", 0.0)
             if kind != wanted:
@@ -250,32 +250,23 @@ def _doubt(roles: Roles, loads: list[Role], results: list[Role], path: str | Pat
     command = " ".join(f"--use {shlex.quote(option)}" for option in options)
     report = shlex.quote(f"use={','.join(options)}")
     how = f"as in: nummodel fit {shlex.quote(str(path))} {command} (in a report: -p {report})"
-    by_time = [name for name in names if name.startswith("1/") and not results]
+    by_time = [f"X={name}" for name in names if name.startswith("1/") and not results]
     if by_time:
-        option = shlex.quote(f"X={by_time[0]}")
-        how += f"; --use {option} is right if all runs did the same work"
+        how += f"; --use {shlex.quote(by_time[0])} is right if all runs did the same work"
     return f"{', '.join(doubts)}, expected what they are, {how}"
 
 
 def _proposed(roles: Roles, loads: list[Role], results: list[Role]) -> list[str]:
     """The option that names the load, and columns that may be the throughput, likely ones first."""
     some = [*roles.get("", ()), *roles.get("lamda", ())]
-    free = {role.name: role.means.counts for role in some if role.free and role not in loads}
-    known = [role.name for role in results]
-    load = f"N={loads[0].name}" if loads else _proposed_load(free, known)
-    counts = [name for name, counted in free.items() if counted]
+    free, known = [role for role in some if role.free], [role.name for role in results]
+    loads = loads or free[:1]
+    counted = {role.name: role.means.counts for role in free if role not in loads}
+    load = f"N={loads[0].name}" if loads else f"lamda={known.pop(0)}" if known else "N=COLUMN"
+    counts = [name for name in counted if counted[name]]
     times = [role.name for role in roles.get("elapsed", ()) if role.positive]
     rates = [f"{work}/{time}" for time, work in product(times, counts or ["1"])]
-    return [load, *known, *(rates * bool(counts)), *free, *rates, "COLUMN"]
-
-
-def _proposed_load(free: dict[str, bool], known: list[str]) -> str:
-    """The option that names the load, whose column is no longer among those of the throughput."""
-    if free:
-        name = next(iter(free))
-        del free[name]
-        return f"N={name}"
-    return f"lamda={known.pop(0)}" if known else "N=COLUMN"
+    return [load, *known, *(rates * bool(counts)), *counted, *rates, "COLUMN"]
 
 
 def _odd(result: Role, weights: str) -> list[str]:
@@ -303,7 +294,10 @@ def _mixed(
     loads = [*roles.get("N", ()), *roles.get("cores", ())]
     for role in [*roles.get("", ()), *loads]:
         texts = np.array([cell.strip() for cell in cells[role.name].values()])
-        several, crossed = _with_several_loads(texts[rows], N[rows], len({*N}))
+        pairs = {*zip(texts[rows].tolist(), N[rows].tolist(), strict=True)}
+        different = Counter(text for text, _ in pairs)
+        several = [text for text in dict.fromkeys(texts[rows].tolist()) if different[text] > 1]
+        crossed = len(several) == len(different) and len(pairs) > len({*N})
         setting = role in loads or not role.numeric
         if role.name in used or len(several) < 2 or not (setting or crossed):
             continue
@@ -321,16 +315,6 @@ def _mixed(
         runs = "if all are runs of one, call the column a run by --use run=NAME"
         raise InputError(f"{path}: {'; '.join(mixed)}, {how}; {runs}")
     return warnings
-
-
-def _with_several_loads(texts: np.ndarray, N: np.ndarray, loads: int) -> tuple[list[str], bool]:
-    """The values of a column that have several loads; and whether all have, and some of the `loads`
-    have several values.
-    """
-    pairs = {*zip(texts.tolist(), N.tolist(), strict=True)}
-    different = Counter(text for text, _ in pairs)
-    several = [text for text in dict.fromkeys(texts.tolist()) if different[text] > 1]
-    return several, len(several) == len(different) and len(pairs) > loads
 
 
 def _of_system(roles: Roles, load: Role, system: bool) -> list[tuple[str, Role]]:
@@ -385,9 +369,7 @@ def _others(
 
 
 def _filled(cells: Cells, name: str, complete: bool) -> tuple[Cells, str]:
-    """The cells of a column that are not empty, and in words which rows have none. Raises
-    InputError if any has none; if rows are to be `complete`, if half of them or more have none.
-    """
+    """The cells of a column that are not empty, and in words which are. InputError for too many."""
     column = cells[name]
     full = {line: text for line, text in column.items() if text.strip().lower() not in EMPTY}
     empty = [str(line) for line in column if line not in full]
@@ -401,9 +383,7 @@ def _filled(cells: Cells, name: str, complete: bool) -> tuple[Cells, str]:
 
 
 def _size(role: Role, quantity: str, highest: float) -> tuple[float, list[str]]:
-    """The size of the unit of a column, whose numbers are up to `highest`, and what is said of it.
-    Raises InputError for what can be no share.
-    """
+    """The size of a column's unit, and what is said of it. InputError for what is no share."""
     name, means, size = role.name, role.means, role.means.size
     if not quantity.startswith("U_"):
         counted = quantity == "c_cpu" and means.quantity == "cores" and not role.told
@@ -441,15 +421,6 @@ def _not_used(roles: Roles) -> list[str]:
         names = listing(role.name for role in rest)
         told.append(f"not used: {names}; if {name} is {what}, --use {shlex.quote(option)}")
     return told
-
-
-def _per_second(X: np.ndarray, y: str, size: float) -> tuple[np.ndarray, str, list[str]]:
-    """Throughputs of a second, their name, and what is said of them."""
-    if size == 1:
-        return X, y, []
-    times = f"multiplied by {size:g}" if size > 1 else f"divided by {1 / size:g}"
-    said = f"{y} is {times} to be X_per_s, as response times are in seconds"
-    return X * size, "X_per_s", [said]
 
 
 def _run(cells: Cells, roles: Roles) -> np.ndarray | None:
