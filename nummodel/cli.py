@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from io import TextIOWrapper
 from math import isnan
 from pathlib import Path
-from textwrap import fill
+from textwrap import fill, wrap
 from typing import Any
 
 import click
@@ -26,9 +26,7 @@ TIME = click.FloatRange(0, 1e9, min_open=True)
 FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 SHARE = click.FloatRange(0, 1, min_open=True, max_open=True)
 option = partial(click.option, show_default=True)
-USED_AS = (
-    "What a column holds, as in U_disk='disk %util' or X=1/seconds; see nummodel list columns."
-)
+USED_AS = "What a column holds, as in U_disk='disk %util' or X=1/seconds (nummodel list columns)."
 USE = click.option("--use", multiple=True, metavar="QUANTITY=COLUMN", help=USED_AS)
 PICKED = "The rows with this value, no others."
 ONLY = click.option("--only", multiple=True, metavar="COLUMN=VALUE", help=PICKED)
@@ -187,10 +185,12 @@ def _readers() -> Pairs:
 
 
 def _columns() -> Pairs:
-    from nummodel.records import columns
+    from nummodel.records.columns import listed
 
-    for quantity, unit, means, names in columns.listed():
-        yield f"{quantity} {unit}".strip(), f"{means}: {names}"
+    for quantity, unit, means, names in listed():
+        whole = names.replace(" ", "\xa0").replace(",\xa0", ", ")  # lines break between names
+        for i, text in enumerate(wrap(f"{means}: {whole}", 63)):
+            yield f"{quantity} {unit}".strip() * (i == 0), text.replace("\xa0", " ")
 
 
 KINDS = {"notebooks": _notebooks, "laws": _laws, "tables": _tables}
@@ -205,8 +205,7 @@ def list_(what) -> None:
         if not what:
             click.secho(kind, bold=True)
         for name, meaning in KINDS[kind]():
-            first = meaning.partition("\n")[0]
-            say(f"{'' if what else '  '}{name:<34} {first}")
+            say(f"{'' if what else '  '}{name:<34} {meaning.splitlines()[0]}")
 
 
 @cli.command()

@@ -47,6 +47,11 @@ class Meaning(NamedTuple):
     kind: str = ""
     plain: str = ""
 
+    @property
+    def counts(self) -> bool:
+        """Whether it is a number of things done, in a time that its name does not say."""
+        return not self.kind and any(row.unit == "rate" for row in _known().get(self.plain, ()))
+
 
 @cache
 def listed() -> list[Row]:
@@ -111,10 +116,12 @@ def meaning(name: str) -> Meaning:
     if DEVICE.match(name) and words[-1] in ("util", "busy"):
         return Meaning(f"U_{words[0]}", size, kind, name)
     plain = "".join([word for word in words if word not in SMALL] or words)
-    for short, scale in ((plain, SCALES.get(plain, 1.0)), (plain.removeprefix("k"), 1e3)):
-        for row in _known().get(short, ()):
-            if (short == plain or row.quantity == "X") and _fits(name, row, kind, size):
-                return Meaning(row.quantity, size * scale, kind, plain)
+    for row in _known().get(plain, ()):
+        if _fits(name, row, kind, size):
+            return Meaning(row.quantity, size * SCALES.get(plain, 1.0), kind, plain)
+    for row in _known().get(plain.removeprefix("k"), ()):
+        if row.quantity == "X" and _fits(name, row, kind, size):
+            return Meaning("X", size * 1e3, kind, plain)
     return Meaning("", size, kind, plain)
 
 
@@ -135,9 +142,3 @@ def _fits(name: str, row: Row, kind: str, size: float) -> bool:
     if row.unit == "rate" and kind == "time":
         return size == 1
     return not kind and (row.unit.endswith("?") or name in ("R", "Z"))
-
-
-def is_count(name: str) -> bool:
-    """Whether a column is a number of things done, in a time that its name does not say."""
-    found = meaning(name)
-    return not found.kind and any(row.unit == "rate" for row in _known().get(found.plain, ()))

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, fields, replace
 from decimal import Decimal
 from html import escape
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -139,9 +140,9 @@ class Claim:
             mark, margin = MARKS[self.verdict], f", {self.margin}" if self.margin else ""
             more = f"{self.kind}; {self.why}" if self.why else self.kind
             went = f"<b>{self.verdict}</b>{margin} <i>({escape(more)})</i>"
-        cells = "".join(f"<td>{cell}</td>" for cell in (escape(self.figures), went))
         first = f'<td style="border-left:4px solid {mark}">{escape(self.what)}</td>'
-        return f'<tr id="{escape(anchor(self.what))}">{first}{cells}</tr>'
+        rest = f"<td>{escape(self.figures)}</td><td>{went}</td>"
+        return f'<tr id="{escape(anchor(self.what))}">{first}{rest}</tr>'
 
 
 def table(claims: Iterable[Claim]) -> str:
@@ -181,29 +182,22 @@ def check(
     Raises AssertionError, after the row is shown, if the claim does not go as expected, and
     ValueError for a claim that cannot be put.
     """
-    if kind not in KINDS:
-        raise ValueError(f"kind {kind!r}, expected one of: {', '.join(KINDS)}")
-    if expect not in ("hit", "miss"):
-        raise ValueError(f"expect {expect!r}, expected 'hit' or 'miss'")
-    if not why and (expect == "miss" or rtol is not None or atol is not None):
+    if (kind, expect) not in product(KINDS, ("hit", "miss")):
+        expected = f"expected one of {', '.join(KINDS)}, and 'hit' or 'miss'"
+        raise ValueError(f"{what}: kind {kind!r} and expect {expect!r}, {expected}")
+    tolerance = (rtol, atol) != (None, None)
+    if not why and (expect == "miss" or tolerance):
         raise ValueError(f"{what}: a tolerance or a known miss needs a why")
-    documented = bool(documented) if isinstance(documented, np.bool_) else documented
-    statement = isinstance(documented, bool)
-    if isinstance(documented, (bool, tuple, list)) and (rtol is not None or atol is not None):
+    statement = isinstance(documented, (bool, np.bool_))
+    if tolerance and (statement or isinstance(documented, (tuple, list))):
         raise ValueError(f"{what}: only a number has a tolerance")
     if model is None or statement != isinstance(model, (bool, np.bool_)):
         raise ValueError(f"{what}: model {model!r} cannot be held against {documented!r}")
-    ends = model if isinstance(model, (tuple, list)) else (model, model)
     if statement:
-        low = high = None
-        hit = bool(model) is documented
+        low, high, hit = None, None, bool(model) == bool(documented)
     else:
         low, high = _bounds(what, documented, rtol, atol)
-        if not all(map(math.isfinite, ends)):
-            raise ValueError(f"{what}: the model gives {model}, expected finite figures")
-        if not (low <= high and ends[0] <= ends[1]):
-            raise ValueError(f"{what}: {model} against {documented}, expected the lower end first")
-        hit = bool(low <= ends[1] and ends[0] <= high)
+        hit = _meets(what, model, documented, low, high)
     claim = Claim(
         what=what,
         kind=kind,
@@ -284,6 +278,7 @@ def _size(value: float) -> str:
 
 
 def _bounds(what: str, documented: Any, rtol: float | None, atol: float | None):
+    """From where to where a model meets what is documented, a number or an interval."""
     if isinstance(documented, (tuple, list)):
         low, high = documented
         return low, high
@@ -297,6 +292,16 @@ def _bounds(what: str, documented: Any, rtol: float | None, atol: float | None):
         raise ValueError(f"{what}: no tolerance; take the figure from data.value, or say rtol, why")
     half *= 1 + 1e-9  # a figure that is exactly half a unit off rounds either way
     return documented - half, documented + half
+
+
+def _meets(what: str, model: Any, documented: Any, low: float, high: float) -> bool:
+    """Whether a model, a number or an interval, has something in common with `low` to `high`."""
+    first, last = model if isinstance(model, (tuple, list)) else (model, model)
+    if not (math.isfinite(first) and math.isfinite(last)):
+        raise ValueError(f"{what}: the model gives {model}, expected finite figures")
+    if not (low <= high and first <= last):
+        raise ValueError(f"{what}: {model} against {documented}, expected the lower end first")
+    return bool(low <= last and first <= high)
 
 
 def _plain(value: Any) -> Any:

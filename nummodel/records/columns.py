@@ -5,8 +5,10 @@ Nobody else asks what the name of a column means: `Points` carries the answer.
 
 import re
 import shlex
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
+from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,9 +16,9 @@ import numpy as np
 
 from nummodel.arguments import FULLEST, WEIGHTS
 from nummodel.errors import InputError
-from nummodel.records import data
-from nummodel.records._cells import cells_of, computed, named, picked
-from nummodel.records._names import QUANTITY, SIZES, is_count, listed, meaning, unit_of
+from nummodel.records import _cells, data
+from nummodel.records._cells import listing
+from nummodel.records._names import QUANTITY, SIZES, Meaning, listed, meaning, unit_of
 from nummodel.records.readers import table
 from nummodel.records.readers.table import Cells, is_number
 
@@ -29,17 +31,21 @@ PERCENTS = 10
 
 
 class Role(NamedTuple):
-    """A column, the size and the kind of its unit, whether the user said what it holds, and whether
-    its cells differ, some are numbers, and all are positive numbers.
+    """A column, what its name means, whether the user said what it holds, and whether its cells
+    differ, some are numbers, and all are positive numbers.
     """
 
     name: str
-    size: float = 1.0
-    kind: str = ""
+    means: Meaning
     told: bool = False
     varies: bool = True
     numeric: bool = True
     positive: bool = True
+
+    @property
+    def free(self) -> bool:
+        """Whether it may be a load or a throughput, by its cells and its unit."""
+        return self.varies and self.positive and self.means.kind in ("", "rate")
 
 
 #: The columns of a table by what they hold; by "" those that are not known.
@@ -94,29 +100,29 @@ def read(
     that cannot be used.
     """
     called, path = path, _existing(path)
-    cells, left_out, seconds = cells_of(path)
-    cells = picked(cells, _parted(only), called)
+    cells, left_out, seconds = _cells.read(path)
+    cells = _cells.picked(cells, _parted(only), called)
     own = _weights(cells, weights, path)
     given = [(letter, name) for letter, name in (("N", x), ("X", y)) if name is not None]
     roles = _roles(cells, _said(cells, [*given, *_parted(use)], called), weights)
     load, result = _load_and_throughput(roles, called)
     N, X = (table.numbers(cells, role.name, path, positive=True) for role in (load, result))
-    told = [*left_out, *_odd(result, weights)]
-    told += _mixed(cells, roles, {load.name, weights}, N, called)
-    of_system = _of_system(roles, load) if system else [("R", r) for r in roles.get("R", ())]
-    others, found, whole, why = _others(cells, of_system, path, complete)
-    time, _ = found.get("R", found.get("Z", ("", 1.0)))
-    unit = any(role.name == time and (seconds or bool(role.kind)) for _, role in of_system)
-    told += [*why, *(_not_used(roles) if system else ())]
-    found |= {"N": (load.name, 1.0), "X": (result.name, result.size if unit and system else 1.0)}
-    y, size = found["X"]
+    mixed = _mixed(cells, roles, {load.name, weights}, N, called)
+    others, used, why = _others(cells, _of_system(roles, load, system), path, complete)
+    why += _not_used(roles) if system else ()
+    timed = used.get("R", used.get("Z"))
+    seconds = timed is not None and (seconds or timed.means.kind != "")
+    size = result.means.size if seconds and system else 1.0
+    found = {quantity: (role.name, role.means.size) for quantity, role in used.items()}
+    found |= {"N": (load.name, 1.0), "X": (result.name, size)}
     if size != 1:
         times = f"multiplied by {size:g}" if size > 1 else f"divided by {1 / size:g}"
-        told.append(f"{y} is {times} to be X_per_s, as response times are in seconds")
-        X, y = X * size, "X_per_s"
-    rate = load in roles.get("lamda", ()) or meaning(load.name).quantity in ("X", "lamda")
-    run, warnings = _run(cells, roles), tuple(told)
-    points = Points(N, X, own, load.name, y, warnings, run, others, unit, found, rate)
+        why.append(f"{result.name} is {times} to be X_per_s, as response times are in seconds")
+    y = result.name if size == 1 else "X_per_s"
+    warnings, run = (*left_out, *_odd(result, weights), *mixed, *why), _run(cells, roles)
+    rate = load in roles.get("lamda", ()) or load.means.quantity in ("X", "lamda")
+    points = Points(N, X * size, own, load.name, y, warnings, run, others, seconds, found, rate)
+    whole = np.asarray(~np.isnan([N, *others.values()]).any(axis=0))
     return points if whole.all() else points.where(whole)
 
 
@@ -125,7 +131,7 @@ def _weights(cells: Cells, weights: str, path: Path) -> str | np.ndarray:
     if weights in WEIGHTS:
         return weights
     if weights not in cells:
-        expected = f"{', '.join(WEIGHTS)}, or a column of: {named(cells)}"
+        expected = f"{', '.join(WEIGHTS)}, or a column of: {listing(cells)}"
         raise InputError(f"{path}: weights {weights!r}, expected {expected}")
     return table.numbers(cells, weights, path, positive=True)
 
@@ -156,16 +162,34 @@ def _said(cells: Cells, options: list[tuple[str, str]], path: str | Path) -> dic
         quantity, unit = known.groups()
         if quantity in said:
             raise InputError(f"{quantity} is {said[quantity].name!r} and {name!r}, expected one")
-        *_, size, kind, _ = meaning(name) if name in cells else computed(cells, name, path)
+        means = meaning(name) if name in cells else _computed(cells, name, path)
         wanted = {"X": "rate", "l": "rate", "R": "time", "Z": "time", "U": "share"}.get(quantity[0])
         if unit is not None:
             kind, size = unit_of(unit) or ("", 0.0)
             if kind != wanted:
                 raise InputError(f"--use {text}={name}: no unit of {quantity}")
-        elif kind not in ("", wanted):
-            kind, size = "", 1.0
-        said[quantity] = Role(name, size, kind, True)
+            means = means._replace(kind=kind, size=size)
+        elif means.kind not in ("", wanted):
+            means = means._replace(kind="", size=1.0)
+        said[quantity] = Role(name, means, True)
     return said
+
+
+def _computed(cells: Cells, name: str, path: str | Path) -> Meaning:
+    """What a ratio of columns holds, or 1/NAME, or 1-NAME. Its cells join the others."""
+    for sign in re.finditer("[-/]", name):
+        first, second = name[: sign.start()].strip(), name[sign.end() :].strip()
+        ratio = sign[0] == "/"
+        if second in cells and (first == "1" or (ratio and first in cells)):
+            of = meaning(second)
+            values = table.numbers(cells, second, path, positive=ratio) * of.size
+            work = 1.0 if first == "1" else table.numbers(cells, first, path, positive=True)
+            values = work / values if ratio else 1 - values
+            texts = (repr(float(value)).replace(".", cells.decimal) for value in values)
+            cells[name] = dict(zip(cells[second], texts, strict=True))
+            kind = "rate" if ratio and of.kind == "time" else ""
+            return meaning(name)._replace(size=1.0, kind=kind)
+    raise _cells.absent(cells, name, path)
 
 
 def _roles(cells: Cells, said: dict[str, Role], weights: str) -> Roles:
@@ -174,12 +198,11 @@ def _roles(cells: Cells, said: dict[str, Role], weights: str) -> Roles:
     taken = {weights, *(role.name for role in said.values())}
     for name in cells:
         if name not in taken:
-            quantity, size, kind, _ = meaning(name)
-            role = Role(name, size, kind, False, *_contents(cells, name))
-            roles.setdefault(quantity, []).append(role)
+            role = Role(name, meaning(name), False, *_contents(cells, name))
+            roles.setdefault(role.means.quantity, []).append(role)
     letters = {name.lower(): name for name in cells}
     if {"x", "y"} <= letters.keys() and roles.keys().isdisjoint({"N", "cores", "lamda"}):
-        roles |= {"N": [Role(letters["x"])], "X": [Role(letters["y"])]}
+        roles |= {q: [Role(letters[n], meaning(letters[n]))] for q, n in (("N", "x"), ("X", "y"))}
     return roles | {quantity: [role, *roles.get(quantity, ())] for quantity, role in said.items()}
 
 
@@ -193,9 +216,8 @@ def _contents(cells: Cells, name: str) -> tuple[bool, bool, bool]:
 def _load_and_throughput(roles: Roles, path: str | Path) -> tuple[Role, Role]:
     """The columns of load and throughput, or InputError with the options that name them."""
     rate = any(role.told for role in roles.get("lamda", ()))
-    order = ["lamda"] if rate else ["N", "cores", "lamda"]
-    groups = [_preferred(roles, quantity) for quantity in order]
-    varying = [group for group in groups if any(role.varies or role.told for role in group)]
+    groups = [_preferred(roles, q) for q in (["lamda"] if rate else ["N", "cores", "lamda"])]
+    varying = [group for group in groups if any(role.varies for role in group)]
     loads, results = next(iter([*varying, *filter(None, groups)]), []), _preferred(roles, "X")
     if len(loads) == len(results) == 1:
         return loads[0], results[0]
@@ -210,7 +232,7 @@ def _preferred(roles: Roles, quantity: str) -> list[Role]:
     if some and some[0].told:
         return some[:1]
     some = [role for role in some if role.varies] or some
-    called = [role for role in some if meaning(role.name).plain == quantity.lower()]
+    called = [role for role in some if role.means.plain == quantity.lower()]
     return some if quantity == "N" and roles.keys() & {"X_se", "X_sd"} else called or some
 
 
@@ -219,7 +241,7 @@ def _doubt(roles: Roles, loads: list[Role], results: list[Role], path: str | Pat
     doubts = []
     for found, what in ((loads, "load"), (results, "throughput")):
         if len(found) != 1:
-            some = f"{named(r.name for r in found)} may be" if found else "no column is known as"
+            some = f"{listing(r.name for r in found)} may be" if found else "no column is known as"
             doubts.append(f"{some} the {what}")
     if not loads:
         doubts.append("a load is a number of users or threads, or the rate that a generator set")
@@ -228,33 +250,28 @@ def _doubt(roles: Roles, loads: list[Role], results: list[Role], path: str | Pat
     command = " ".join(f"--use {shlex.quote(option)}" for option in options)
     report = shlex.quote(f"use={','.join(options)}")
     how = f"as in: nummodel fit {shlex.quote(str(path))} {command} (in a report: -p {report})"
-    by_time = [name for name in names if name.startswith("1/") and not results]
+    by_time = [f"X={name}" for name in names if name.startswith("1/") and not results]
     if by_time:
-        option = shlex.quote(f"X={by_time[0]}")
-        how += f"; --use {option} is right if all runs did the same work"
+        how += f"; --use {shlex.quote(by_time[0])} is right if all runs did the same work"
     return f"{', '.join(doubts)}, expected what they are, {how}"
 
 
 def _proposed(roles: Roles, loads: list[Role], results: list[Role]) -> list[str]:
     """The option that names the load, and columns that may be the throughput, likely ones first."""
-    free = [r for r in roles.get("", []) if r.varies and r.positive and r.kind in ("", "rate")]
-    free += [role for role in roles.get("lamda", ()) if role not in loads]
-    rest, known = [role.name for role in free], [role.name for role in results]
-    if loads:
-        load = f"N={loads[0].name}"
-    elif rest:
-        load = f"N={rest.pop(0)}"
-    else:
-        load = f"lamda={known.pop(0)}" if known else "N=COLUMN"
+    some = [*roles.get("", ()), *roles.get("lamda", ())]
+    free, known = [role for role in some if role.free], [role.name for role in results]
+    loads = loads or free[:1]
+    counted = {role.name: role.means.counts for role in free if role not in loads}
+    load = f"N={loads[0].name}" if loads else f"lamda={known.pop(0)}" if known else "N=COLUMN"
+    counts = [name for name in counted if counted[name]]
     times = [role.name for role in roles.get("elapsed", ()) if role.positive]
-    counts = list(filter(is_count, rest))
-    rates = [f"{count}/{time}" for time in times for count in counts or ["1"]]
-    return [load, *known, *(rates * bool(counts)), *rest, *rates, "COLUMN"]
+    rates = [f"{work}/{time}" for time, work in product(times, counts or ["1"])]
+    return [load, *known, *(rates * bool(counts)), *counted, *rates, "COLUMN"]
 
 
 def _odd(result: Role, weights: str) -> list[str]:
     """Warnings of a throughput that is none by its name, and of weights that are errors."""
-    warnings, holds = [], meaning(result.name).quantity
+    warnings, holds = [], result.means.quantity
     if holds[:1] in ("R", "Z") or holds in ("elapsed", "when", "run"):
         what = "numbers the runs" if holds == "run" else "is a time"
         warnings.append(f"{result.name!r} {what} by its name, and a throughput is work over time")
@@ -277,15 +294,14 @@ def _mixed(
     loads = [*roles.get("N", ()), *roles.get("cores", ())]
     for role in [*roles.get("", ()), *loads]:
         texts = np.array([cell.strip() for cell in cells[role.name].values()])
-        each: dict[str, set[float]] = {}
-        for text, N_there in zip(texts[rows].tolist(), N[rows].tolist(), strict=True):
-            each.setdefault(text, set()).add(N_there)
-        several = [value for value, its in each.items() if len(its) > 1]
-        crossed = len(several) == len(each) and sum(map(len, each.values())) > len({*N})
+        pairs = {*zip(texts[rows].tolist(), N[rows].tolist(), strict=True)}
+        different = Counter(text for text, _ in pairs)
+        several = [text for text in dict.fromkeys(texts[rows].tolist()) if different[text] > 1]
+        crossed = len(several) == len(different) and len(pairs) > len({*N})
         setting = role in loads or not role.numeric
         if role.name in used or len(several) < 2 or not (setting or crossed):
             continue
-        what = f"the rows have different {role.name} ({named(several, 3)})"
+        what = f"the rows have different {role.name} ({listing(several, 3)})"
         option = f"--only {shlex.quote(f'{role.name}={several[0]}')}"
         if setting:
             mixed.append(what)
@@ -301,10 +317,12 @@ def _mixed(
     return warnings
 
 
-def _of_system(roles: Roles, load: Role) -> list[tuple[str, Role]]:
+def _of_system(roles: Roles, load: Role, system: bool) -> list[tuple[str, Role]]:
     """The columns of a system, with their quantities: those that the user named first, and then
-    those that are called as the quantity is.
+    those that are called as the quantity is. Without a `system`, response times alone.
     """
+    if not system:
+        return [("R", role) for role in roles.get("R", ())]
     found = []
     for quantity, columns in roles.items():
         if re.fullmatch("R|Z|[Uc]_.*|1-.*", quantity):
@@ -317,74 +335,72 @@ def _of_system(roles: Roles, load: Role) -> list[tuple[str, Role]]:
 
 def _others(
     cells: Cells, wanted: list[tuple[str, Role]], path: Path, complete: bool
-) -> tuple[dict[str, np.ndarray], dict[str, tuple[str, float]], np.ndarray, list[str]]:
-    """These columns, in seconds and shares; of each its name in the file and the size of its unit;
-    for each row, whether it can be used; and what is not used, and why.
-
-    A column with empty cells is not used. If rows are to be `complete`, it is used if more than
-    half of its cells are there, and its rows without a cell are left out.
+) -> tuple[dict[str, np.ndarray], dict[str, Role], list[str]]:
+    """These columns, in seconds and shares, NaN in empty cells; of each its role, with the size of
+    its unit; and what is not used, and why.
     """
     found: dict[str, np.ndarray] = {}
-    names: dict[str, tuple[str, float]] = {}
-    lines = [*next(iter(cells.values()))]
-    row, of_file = ("row", " of the file") if isinstance(lines[0], int) else ("run", "")
-    whole, told = np.ones(len(lines), dtype=bool), list[str]()
+    used: dict[str, Role] = {}
+    told: list[str] = []
     for quantity, role in wanted:
-        full = {n: c for n, c in cells[role.name].items() if c.strip().lower() not in EMPTY}
-        empty = [str(line) for line in lines if line not in full]
-        rows = f"{row}{'s' * (len(empty) > 1)} {', '.join(empty)}"
         try:
             if quantity in found:
                 raise InputError(f"another column is {quantity} already")
-            if 2 * len(empty) >= len(lines):
-                raise InputError(f"it is empty in {len(empty)} rows")
-            if empty and not complete:
-                how = "--law closed uses it, and leaves out the rows"
-                raise InputError(f"it is empty in {rows}; {how}")
-            values, size, notes = _values(cells.of({role.name: full}), role, path, quantity)
+            full, empty = _filled(cells, role.name, complete)
+            values = table.numbers(full, role.name, path, positive=False)
+            if (values < 0).any():
+                expected = "expected no negative number"
+                raise InputError(f"{path}: {role.name} is {values.min():g}, {expected}")
+            size, notes = _size(role, quantity, values.max())
         except InputError as error:
             told.append(f"{role.name} is not used: {error}")
             continue
-        there = np.array([line in full for line in lines])
-        found[quantity] = np.full(len(lines), np.nan)
-        found[quantity][there] = values
-        names[quantity] = role.name, size
-        whole &= there
+        values = values * size
+        if role.means.quantity == f"1-{quantity}" and not role.told:
+            values = 1 - values
+        by_line = dict(zip(full[role.name], values, strict=True))
+        used[quantity] = role._replace(means=role.means._replace(size=size))
+        found[quantity] = np.array([by_line.get(line, np.nan) for line in cells[role.name]])
         told += notes
         if empty:
-            told.append(f"{rows}{of_file}: left out, as {role.name} is empty there")
-    return found, names, whole, told
+            of_file = " of the file" if empty.startswith("row") else ""
+            told.append(f"{empty}{of_file}: left out, as {role.name} is empty there")
+    return found, used, told
 
 
-def _values(
-    cells: Cells, role: Role, path: Path, quantity: str
-) -> tuple[np.ndarray, float, list[str]]:
-    """A column in seconds or shares, the size of its unit, and what is said of it. Raises
-    InputError for what cannot be such numbers.
-    """
-    name, size = role.name, role.size
-    values = table.numbers(cells, name, path, positive=False)
-    if (values < 0).any():
-        raise InputError(f"{path}: {name} is {values.min():g}, expected no negative number")
+def _filled(cells: Cells, name: str, complete: bool) -> tuple[Cells, str]:
+    """The cells of a column that are not empty, and in words which are. InputError for too many."""
+    column = cells[name]
+    full = {line: text for line, text in column.items() if text.strip().lower() not in EMPTY}
+    empty = [str(line) for line in column if line not in full]
+    if 2 * len(empty) >= len(column):
+        raise InputError(f"it is empty in {len(empty)} rows")
+    row = "row" if isinstance(next(iter(column)), int) else "run"
+    rows = f"{row}{'s' * (len(empty) > 1)} {', '.join(empty)}"
+    if empty and not complete:
+        raise InputError(f"it is empty in {rows}; --law closed uses it, and leaves out the rows")
+    return cells.of({name: full}), rows if empty else ""
+
+
+def _size(role: Role, quantity: str, highest: float) -> tuple[float, list[str]]:
+    """The size of a column's unit, and what is said of it. InputError for what is no share."""
+    name, means, size = role.name, role.means, role.means.size
     if not quantity.startswith("U_"):
-        counted = quantity == "c_cpu" and meaning(name).quantity == "cores" and not role.told
-        notes = [f"{name} is taken as the number of processors, c_cpu"] * counted
-        return values * size, size, notes
-    notes, highest, idle = [], values.max(), meaning(name).quantity == f"1-{quantity}"
-    bare = not role.kind and meaning(name).plain[:2] != "U_"
+        counted = quantity == "c_cpu" and means.quantity == "cores" and not role.told
+        return size, [f"{name} is taken as the number of processors, c_cpu"] * counted
+    notes, idle = [], means.quantity == f"1-{quantity}"
+    bare = not means.kind and means.plain[:2] != "U_"
     if bare and PERCENTS < highest <= 100 * FULLEST:
-        size = 0.01
-        notes = [f"{name} is taken as percent, as it is up to {highest:g}"]
+        size, notes = 0.01, [f"{name} is taken as percent, as it is up to {highest:g}"]
     if highest * size > (1 if idle else FULLEST):
-        expected = "expected 100 % at most"
-        if size == 1:
-            how = shlex.quote(f"{quantity}[%]={name}")
-            expected = f"expected a share, 1 at most; if it is in percent: --use {how}"
+        how = shlex.quote(f"{quantity}[%]={name}")
+        share = f"expected a share, 1 at most; if it is in percent: --use {how}"
+        expected = share if size == 1 else "expected 100 % at most"
         raise InputError(f"it is up to {highest:g}, {expected}")
     if idle and not role.told:
         waits = "time in which processors wait for I/O may be in it"
-        return 1 - values * size, size, [f"{quantity} is 100 % - {name}: {waits}"]
-    return values * size, size, notes
+        notes = [f"{quantity} is 100 % - {name}: {waits}"]
+    return size, notes
 
 
 def _not_used(roles: Roles) -> list[str]:
@@ -397,11 +413,12 @@ def _not_used(roles: Roles) -> list[str]:
         told.append(f"not used: {', '.join(known)}; a fit takes means, and no errors of them")
     rest = [role for role in roles.get("", ()) if role.numeric and role.varies]
     if rest:
-        name, _, kind, *_ = min(rest, key=lambda role: role.kind not in ("time", "share"))
+        likely = min(rest, key=lambda role: role.means.kind not in ("time", "share"))
+        name, kind = likely.name, likely.means.kind
         what, option = "a mean response time", f"{'R' if kind == 'time' else 'R[ms]'}={name}"
         if kind == "share":
             what, option = "the use of a station", f"U_NAME={name}"
-        names = named(role.name for role in rest)
+        names = listing(role.name for role in rest)
         told.append(f"not used: {names}; if {name} is {what}, --use {shlex.quote(option)}")
     return told
 

@@ -9,19 +9,21 @@ from nummodel.records import data, readers
 if TYPE_CHECKING:
     import pandas as pd
 
-#: What each reader calls the columns of `load`, and those that may name a lock, in this order.
-COLUMNS = {
-    "lock_stat": {"contentions": "contentions", "wait": "waittime_total", "longest": "waittime_max",
-                  "acquisitions": "acquisitions", "hold": "holdtime_total",
-                  "longest_hold": "holdtime_max"},
-    "perf_lock": {"contentions": "contended", "wait": "total_wait", "longest": "max_wait"},
-    "fcx265": {"contentions": "total_rate", "wait": "total_spin"},
-    "lock-stat-lines": {name: name for name in ("contentions", "wait", "acquisitions", "hold")},
-    "lock-stat-pair": {name: name for name in ("contentions", "wait", "acquisitions", "hold")},
-    "zvm-lock-log": {"contentions": "total_locks", "wait": "total_wait"},
+#: The columns of `load`, and how the rows of one lock become one.
+COUNTED = {"contentions": "sum", "wait": "sum", "longest": "max", "acquisitions": "sum",
+           "hold": "sum", "longest_hold": "max", "elapsed": "max"}  # fmt: skip
+#: What each reader, or published table, calls them otherwise.
+NAMES = {
+    "lock_stat": {"waittime_total": "wait", "waittime_max": "longest", "holdtime_total": "hold",
+                  "holdtime_max": "longest_hold"},
+    "perf_lock": {"contended": "contentions", "total_wait": "wait", "max_wait": "longest"},
+    "fcx265": {"total_rate": "contentions", "total_spin": "wait"},
+    "lock-stat-lines": {},
+    "lock-stat-pair": {},
+    "zvm-lock-log": {"total_locks": "contentions", "total_wait": "wait"},
 }  # fmt: skip
-NAMES = ("lock", "symbol", "caller", "line")
-COUNTED = ("contentions", "wait", "longest", "acquisitions", "hold", "longest_hold")
+#: Columns that may name a lock, in this order.
+LOCKS = ("lock", "symbol", "caller", "line")
 #: FCX265 prints rates, and the mean time of a spin.
 RATES = ("fcx265", "zvm-lock-log")
 
@@ -37,51 +39,42 @@ def load(file: str | Path) -> "pd.DataFrame":
     count. `file` may be a published table. Raises InputError for other files, and for several
     outputs in one.
     """
-    import pandas as pd
+    tool, table = _read(file)
+    name = next((name for name in LOCKS if name in table), None)
+    if name is None:
+        expected = "expected those for locks or by callers"
+        raise InputError(f"{file}: waits of tasks or groups, {expected}")
+    found = table.rename(columns=NAMES[tool]).reindex(columns=[*COUNTED])
+    found["lock"] = table[name]
+    if "address" in table:
+        found["lock"] = found["lock"].where(found["lock"] != "", table["address"])
+    for more in (name for name in ("mode", "type") if name in table):
+        found["lock"] += (" (" + table[more] + ")").where(table[more] != "", "")
+    if tool in RATES:
+        found["wait"] *= found["contentions"]
+        found["elapsed"] = 1.0
+    waited = found[found["wait"] > 0].groupby("lock", sort=False)
+    locks = waited.agg(COUNTED).where(waited.count() > 0)
+    if locks.empty:
+        raise InputError(f"{file}: no lock with a wait, expected one")
+    locks.attrs["tool"] = tool
+    locks.index.name = "call site" if name == "caller" else "lock"
+    return locks.sort_values("wait", ascending=False)
 
+
+def _read(file: str | Path) -> tuple[str, "pd.DataFrame"]:
+    """The reader of one output, or a published table by its name, and its rows of locks."""
     if file in data.tables():
-        kind, table = str(file), data.load(str(file))
+        tool, table = str(file), data.load(str(file))
     else:
-        kind, reading = readers.read(file)
+        tool, reading = readers.read(file)
         table = reading.table
-    if kind not in COLUMNS:
+    if tool not in NAMES:
         tools = "/proc/lock_stat, perf lock contention or FCX265, or a table of these"
-        wrong = "a table of its own" if kind == "table" else f"an output of {kind}"
+        wrong = "a table of its own" if tool == "table" else f"an output of {tool}"
         raise InputError(f"{file}: {wrong}, expected an output of {tools}")
     if "part" in table:
         raise InputError(f"{file}: {table['part'].max()} outputs, expected one")
     if "end" in table and (table["end"] == ">>Mean>>").any():
         table = table[(table["end"] == ">>Mean>>") & (table["lock"] != ">>Total>")]
-    names = [name for name in NAMES if name in table]
-    if not names:
-        raise InputError(
-            f"{file}: waits of tasks or groups, expected those for locks or by callers"
-        )
-    found = pd.DataFrame({"lock": table[names[0]]})
-    if "address" in table:
-        found["lock"] = found["lock"].where(found["lock"] != "", table["address"])
-    for column in COUNTED:
-        found[column] = table.get(COLUMNS[kind].get(column), float("nan"))
-    for more in ("mode", "type"):
-        if more in table:
-            found["lock"] += [f" ({text})" if text else "" for text in table[more]]
-    if kind in RATES:
-        found["wait"] *= found["contentions"]
-    found["elapsed"] = table.get("elapsed", 1.0 if kind in RATES else float("nan"))
-    locks = _together(found[found["wait"] > 0], file)
-    locks.attrs["tool"] = kind
-    return locks.rename_axis("call site" if names[0] == "caller" else "lock")
-
-
-def _together(rows: "pd.DataFrame", file: str | Path) -> "pd.DataFrame":
-    """Rows of the same name as one, in order. Raises InputError if there are none."""
-    if rows.empty:
-        raise InputError(f"{file}: no lock with a wait, expected one")
-    how = {
-        name: "max" if name in ("longest", "longest_hold", "elapsed") else "sum"
-        for name in rows
-        if name != "lock"
-    }
-    by_name = rows.groupby("lock", sort=False)
-    summed = by_name.agg(how).where(by_name.count() > 0)
-    return summed.sort_values("wait", ascending=False)
+    return tool, table

@@ -12,10 +12,11 @@ other digit. So "about 50" is 47.5 to 52.5, "about 45,000" is 42,500 to 47,500 a
 """
 
 import json
+from collections.abc import Callable
 from functools import cache
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from nummodel.models import operational
 
@@ -40,23 +41,11 @@ UNITS = {
 }
 
 
-def same(value):
-    """A column that repeats another."""
-    return value
-
-
-def ratio(value, base):
-    """A column relative to a reference."""
-    return value / base
-
-
-def total(first, second):
-    """A column that adds two others up."""
-    return first + second
-
-
 #: What a card may name as the way in which one column follows from others.
-IDENTITIES = {f.__name__: f for f in (same, ratio, total)} | {
+IDENTITIES: dict[str, Callable[..., Any]] = {
+    "same": lambda value: value,
+    "ratio": lambda value, base: value / base,
+    "total": lambda first, second: first + second,
     "full_throughput": operational.full_throughput,
     "utilisation": operational.utilisation,
     "demand": operational.demand,

@@ -19,7 +19,7 @@ from nummodel.records.readers import Column, Reading
 MOST = 10_000
 #: Words in a file's name that name a tool, or the kind of its output.
 TOOLS = (
-    "sysbench pgbench wrk wrk2 k6 ab hey oha vegeta autocannon bombardier locust jmeter jtl vllm "
+    "sysbench pgbench wrk2 wrk k6 ab hey oha vegeta autocannon bombardier locust jmeter jtl vllm "
     "sglang guidellm memtier ycsb hammerdb ghz gatling fio mpstat sar iostat vmstat sysstat cpu "
     "disk load summary out cgroup stat stdout stderr x command output log txt json csv result "
     "results progress"
@@ -30,10 +30,15 @@ NAMED = 5
 ROUTINE = re.compile("^(The first (row|report) is|Columns|Counts) left out|^read as")
 #: How files of runs end that `measure` did not finish.
 UNFINISHED = (".part", ".failed")
-#: The name of a tool with a number, as in vmstat8.
-NUMBERED = re.compile(f"^({'|'.join(TOOLS)})([0-9]+)$", re.IGNORECASE)
+#: The name of a tool, perhaps with a number, as in vmstat8.
+TOOL = re.compile(f"^({'|'.join(TOOLS)})([0-9]*)$", re.IGNORECASE)
 #: A word in a file's name that numbers the repeats of one load.
 REPEAT = re.compile(r"(^|[._\- ]+)(repeat|rep|run|iteration|iter|trial|r)[._\- ]?\d+", re.I)
+#: The first columns of the table.
+FIRST = ("N", "X", "R", "series", "run")
+#: What the files of a run have in common, and files with what is told of them.
+Key = tuple[tuple[str, Any], ...]
+Told = list[tuple[str, str]]
 #: Columns of samples that are no measurements.
 NO_MEANS = {"t", "run", "N", "c_cpu"}
 #: The readers of load generators.
@@ -69,47 +74,51 @@ def read(folder: str | Path, pattern: str = "") -> Reading:
     become columns, but for `tool`, and files with the same values belong together. Raises
     InputError for a folder in which no file is a run of a load generator.
     """
-    told: list[tuple[str, str]] = []
-    runs = _runs(Path(folder), pattern, told)
+    import pandas as pd
+
+    runs, told = _runs(Path(folder), pattern)
     rows: list[dict[str, Any]] = []
     columns: dict[str, Column] = {}
     for key in sorted(runs, key=_order):
-        for row in _rows(runs[key]):
-            told += row.told
-            if row.figures:
-                rows.append(_named(dict(key), row, told))
-                columns |= row.columns
+        outputs = sorted(runs[key], key=lambda output: ORDER.index(output.reader))
+        for row in _rows(outputs, told):
+            rows.append(row.named(dict(key)))
+            columns |= row.columns
     if not rows:
         expected = "expected outputs of load generators, or tables with N and X"
         why = "; ".join(_once(told))
         raise InputError(f"{folder}: no run of a load generator, {expected}; {why}")
     _add_series(rows)
     _add_processors(rows, told)
-    table = _table(rows)
-    given = {n: Column("-", "from the names of the files") for n in table if n not in columns}
+    table = pd.DataFrame(rows)
+    table = table[sorted(table, key=lambda name: (*FIRST, name).index(name))]
+    given = Column("-", "from the names of the files")
     left_out = {name for name, what in told if what.startswith("left out")}
     used = [o for outputs in runs.values() for o in outputs if str(o.path) not in left_out]
     told += [(str(o.path), f"read as the output of {o.reader}") for o in used]
-    return Reading(table, {n: (columns | given)[n] for n in table}, _once(told))
+    return Reading(table, {n: columns.get(n, given) for n in table}, _once(told))
 
 
-def _runs(folder: Path, pattern: str, told: list[tuple[str, str]]) -> dict[tuple, list[Output]]:
-    """The outputs of each run; those of none are told."""
-    runs: dict[tuple, list[Output]] = {}
+def _runs(folder: Path, pattern: str) -> tuple[dict[Key, list[Output]], Told]:
+    """The outputs of each run, and which files are left out, and why."""
+    runs: dict[Key, list[Output]] = {}
+    told: Told = []
     regex = _compiled(pattern) if pattern else None
     for path in _files(folder):
         short = path.relative_to(folder)
         try:
             key = _key(short, regex)
-            runs.setdefault(key, []).append(_output(path, short, dict(key).get("N")))
+            output = Output(short, *_recognised(path, dict(key).get("N")))
         except InputError as error:
             told.append((str(short), f"left out: {error}"))
-    return runs
+        else:
+            runs.setdefault(key, []).append(output)
+    return runs, told
 
 
-def _output(path: Path, short: Path, N: float | None) -> Output:
-    """What is in a file of a load test, whose name may tell the load N. Raises InputError for
-    another file.
+def _recognised(path: Path, N: float | None) -> tuple[str, Reading]:
+    """The reader of a file of a load test, whose name may tell the load N, and what it found.
+    Raises InputError for another file.
     """
     try:
         name, reading = readers.read(path, n=N)
@@ -119,7 +128,7 @@ def _output(path: Path, short: Path, N: float | None) -> Output:
         raise InputError(f"{name} is no part of a load test")
     if name in LOADS and (wrong := unfit(reading.table)):
         raise InputError(f"{wrong}, expected a positive number")
-    return Output(short, name, reading)
+    return name, reading
 
 
 def unfit(table) -> str:
@@ -135,44 +144,24 @@ def unfit(table) -> str:
     return ""
 
 
-def _table(rows: list[dict[str, Any]]):
-    """The rows as a table, in which N, X and R come first."""
-    import pandas as pd
-
-    table = pd.DataFrame(rows)
-    begin = [n for n in ("N", "X", "R", "series", "run") if n in table]
-    return table[begin + [n for n in table if n not in begin]]
-
-
-def _named(key: dict[str, Any], row: "Row", told: list[tuple[str, str]]) -> dict[str, Any]:
-    """The figures of a run with what its name tells."""
-    N, named = row.figures["N"], key.pop("N", None)
-    if named is not None and named != N:
-        told.append((row.name, f"the name says N = {named:g}, and the tool {N:g}"))
-    return key | row.figures
-
-
 def _add_series(rows: list[dict[str, Any]]) -> None:
     """What the names of runs have in common: without the number that is the load in all names of
     the same kind, and without a number of the repeat.
     """
-    kinds: dict[tuple, list[dict[str, Any]]] = {}
+    kinds: dict[tuple, list[tuple[dict, list[str]]]] = {}
     for row in rows:
         if "run" in row:
-            kinds.setdefault(tuple(re.split(r"\d+", row["run"])), []).append(row)
-    for some in kinds.values():
-        parts = [re.split(r"(\d+)", row["run"]) for row in some]
-        loads = [
-            i
-            for i in range(1, len(parts[0]), 2)
-            if all(float(p[i]) == row["N"] for p, row in zip(parts, some, strict=True))
-        ]
-        for part, row in zip(parts, some, strict=True) if loads else ():
-            part[loads[-1]] = "N"
-            row["series"] = REPEAT.sub("", "".join(part))
+            words = tuple(re.split(r"\d+", row["run"]))
+            kinds.setdefault(words, []).append((row, re.split(r"(\d+)", row["run"])))
+    for words, some in kinds.items():
+        numbers = range(1, 2 * len(words) - 1, 2)
+        loads = [i for i in numbers if all(float(parts[i]) == row["N"] for row, parts in some)]
+        for row, parts in some if loads else ():
+            parts[loads[-1]] = "N"
+            row["series"] = REPEAT.sub("", "".join(parts))
 
 
-def _add_processors(rows: list[dict[str, Any]], told: list[tuple[str, str]]) -> None:
+def _add_processors(rows: list[dict[str, Any]], told: Told) -> None:
     """The number of processors, which not every tool prints, from the other runs if they agree."""
     known = {row["c_cpu"] for row in rows if "c_cpu" in row}
     for row in rows if len(known) == 1 else ():
@@ -181,18 +170,15 @@ def _add_processors(rows: list[dict[str, Any]], told: list[tuple[str, str]]) -> 
             told.append((row.get("run", f"N = {row['N']:g}"), "c_cpu is that of the other runs"))
 
 
-def _once(told: list[tuple[str, str]]) -> tuple[str, ...]:
+def _once(told: Told) -> tuple[str, ...]:
     """Of sentences that differ in figures and names of files only, the first, and the names of some
     files of which the others are. What readers always leave out comes last.
     """
     alike: dict[str, list[tuple[str, str]]] = {}
-    for name, what in told:
-        kind = re.sub(r"[0-9.]+|\S+\.\w+$", "#", what)
-        alike.setdefault(kind, []).append((name, what))
-    usual = {kind: ROUTINE.search(kind) is not None for kind in alike}
+    for name, what in sorted(told, key=lambda pair: ROUTINE.search(pair[1]) is not None):
+        alike.setdefault(re.sub(r"[0-9.]+|\S+\.\w+$", "#", what), []).append((name, what))
     found = []
-    for _, same in sorted(alike.items(), key=lambda item: usual[item[0]]):
-        (name, what), *others = same
+    for (name, what), *others in alike.values():
         names = ", ".join(other for other, _ in others[:NAMED])
         more = f" and {len(others) - NAMED} more" if len(others) > NAMED else ""
         found.append(f"{name}: {what}{f' (the same: {names}{more})' if others else ''}")
@@ -213,97 +199,93 @@ def _files(folder: Path) -> list[Path]:
     return sorted(found)
 
 
-def _key(path: Path, pattern: re.Pattern | None) -> tuple:
+def _key(path: Path, pattern: re.Pattern | None) -> Key:
     """What the files of one run have in common: the values in the pattern, or the name without
     the words that name a tool. Raises InputError if the pattern does not match.
     """
-    if pattern:
-        whole = "/" in pattern.pattern
-        found = pattern.fullmatch(str(path) if whole else path.name)
-        if not found:
-            raise InputError("its name does not match the pattern")
-        parts = {n: v for n, v in found.groupdict().items() if n != "tool"}
-        told = {n: float(v) if n == "N" else v for n, v in parts.items()}
-        place = {} if whole or path.parent == Path() else {"folder": str(path.parent)}
-        return tuple((place | told).items())
-    words = re.split(r"([._\- ]+)", path.name)
-    kept = [NUMBERED.sub(r"\2", w) if w.lower() not in TOOLS else "" for w in words]
-    name = re.sub(r"([._\- ])[._\- ]+", r"\1", "".join(kept)).strip("._- ")
-    return (("run", str(path.parent / name) if name else str(path.parent)),)
+    if pattern is None:
+        words = re.split(r"([._\- ]+)", path.name)
+        kept = [TOOL.sub(r"\2", word) for word in words]
+        name = re.sub(r"([._\- ])[._\- ]+", r"\1", "".join(kept)).strip("._- ")
+        return (("run", str(path.parent / name)),)
+    whole = "/" in pattern.pattern
+    found = pattern.fullmatch(str(path) if whole else path.name)
+    if not found:
+        raise InputError("its name does not match the pattern")
+    place = {} if whole or path.parent == Path() else {"folder": str(path.parent)}
+    parts = place | {n: v for n, v in found.groupdict().items() if n != "tool"}
+    return tuple((n, float(v) if n == "N" else v) for n, v in parts.items())
 
 
 def _compiled(pattern: str) -> re.Pattern:
     """A pattern of names as a regular expression."""
-    parts = re.split(r"\{(\w+)\}", pattern)
-    regex = "".join(
-        (r"(?P<N>[0-9]+)" if part == "N" else f"(?P<{part}>.+?)") if i % 2 else re.escape(part)
-        for i, part in enumerate(parts)
-    )
+    regex = re.sub(r"\\{(\w+)\\}", r"(?P<\1>.+?)", re.escape(pattern))
     try:
-        return re.compile(regex)
+        return re.compile(regex.replace("(?P<N>.+?)", "(?P<N>[0-9]+)"))
     except re.error as error:
         raise InputError(f"pattern {pattern!r}: {error}, expected names in braces once") from None
 
 
-def _order(key: tuple) -> list:
+def _order(key: Key) -> list:
     """Numbers in names in the order of numbers."""
     text = " ".join(str(v) for _, v in key)
     return [(0, float(p), "") if p.isdecimal() else (1, 0.0, p) for p in re.split(r"(\d+)", text)]
 
 
-def _rows(outputs: list[Output]) -> list["Row"]:
-    """The row of a run; a row for each, if one file has several; or one without figures, if no
-    file is of a load generator.
+def _rows(outputs: list[Output], told: Told) -> list["Row"]:
+    """The row of a run; or a row for each, if one file has several. None if no file is of a load
+    generator.
     """
-    outputs = sorted(outputs, key=lambda o: ORDER.index(o.reader))
-    loads = [o for o in outputs if o.reader in LOADS]
-    if loads and len(loads[0].reading.table) > 1:
-        rows = [Row(loads[0], i) for i in range(len(loads[0].reading.table))]
-        why = f"left out, as {loads[0].path} has several runs"
-        rows[0].told += [(str(o.path), why) for o in outputs if o is not loads[0]]
-        return rows
-    main = next((o for o in loads if "N" in o.reading.table), None)
-    row = Row(main)
+    main = next((o for o in outputs if o.reader in LOADS and "N" in o.reading.table), None)
     if not main:
         why = "left out: no load generator has a file of this name (--pattern says what names tell)"
-        row.told = [(str(o.path), why) for o in outputs]
-        return [row]
-    for output in outputs:
-        if output is not main:
-            (row.check if output in loads else row.watch)(output)
-    row.disturbed()
-    return [row]
+        told += [(str(o.path), why) for o in outputs]
+        return []
+    rows = [Row(main, told, place) for place in range(len(main.reading.table))]
+    others = [o for o in outputs if o is not main]
+    if len(rows) > 1:
+        told += [(str(o.path), f"left out, as {main.path} has several runs") for o in others]
+        return rows
+    rows[0].add_errors(main)
+    for output in others:
+        rows[0].add(output)
+    return rows
 
 
 class Row:
-    """The figures of a run, the meanings of its columns, and what is odd, with the file's name."""
+    """The figures of a run, and the meanings of its columns. What is odd is `told`."""
 
-    def __init__(self, output: Output | None = None, place: int = 0):
-        self.figures: dict[str, Any] = {}
-        self.columns: dict[str, Column] = {}
-        self.told: list[tuple[str, str]] = []
-        self.name = ""
-        if output:
-            self.name = str(output.path)
-            figures = output.reading.table.iloc[place].to_dict()
-            self.figures = {n: v for n, v in figures.items() if n != "run" and v == v}
-            self.columns = {n: output.reading.columns[n] for n in self.figures}
-            if place == 0:
-                self.told = [(self.name, what) for what in output.reading.left_out]
-            if len(output.reading.table) == 1:
-                self._with_errors(output)
+    def __init__(self, output: Output, told: Told, place: int = 0):
+        self.name, self.told = str(output.path), told
+        figures = output.reading.table.iloc[place].drop("run", errors="ignore").dropna()
+        self.figures: dict[str, Any] = figures.to_dict()
+        self.columns = {n: output.reading.columns[n] for n in self.figures}
+        if place == 0:
+            told += [(self.name, what) for what in output.reading.left_out]
 
     def say(self, what: str) -> None:
         """Tell something of the file of the load generator."""
         self.told.append((self.name, what))
 
+    def named(self, key: dict[str, Any]) -> dict[str, Any]:
+        """The figures with what the name of the run tells. What was taken from the run is told."""
+        for name, (share, what) in TAKEN.items():
+            if self.figures.get(name, 0.0) > share:
+                self.say(what.format(self.figures[name]))
+        N, named = self.figures["N"], key.pop("N", None)
+        if named is not None and named != N:
+            self.say(f"the name says N = {named:g}, and the tool {N:g}")
+        return key | self.figures
+
     def _add(self, name: str, mean: float, error: float, column: Column) -> None:
         """A mean with its standard error."""
         self.figures |= {name: mean, f"{name}_se": error}
-        self.columns |= {name: column}
-        self.columns[f"{name}_se"] = Column(column.unit, f"standard error of {name}")
+        self.columns |= {
+            name: column,
+            f"{name}_se": Column(column.unit, f"standard error of {name}"),
+        }
 
-    def _with_errors(self, output: Output) -> None:
+    def add_errors(self, output: Output) -> None:
         """Standard errors of X and R from the samples of a load generator. What it prints counts
         the whole run, so that a warm-up is told.
         """
@@ -311,9 +293,7 @@ class Row:
         if samples is None or "X" not in samples or len(samples) < _steady.FEWEST:
             return
         part = _steady.find(samples["X"].to_numpy())
-        for name in ("X", "R"):
-            if name not in samples or name not in self.figures:
-                continue
+        for name in sorted({"X", "R"} & {*samples} & {*self.figures}, reverse=True):
             mean, error = part.mean(samples[name].to_numpy())
             whole = self.figures[name]
             self._add(name, whole, error, self.columns[name])
@@ -321,18 +301,19 @@ class Row:
                 steady_from = f"{mean:.5g} from t = {samples['t'].iloc[part.first]:g} s on"
                 self.say(f"{name} is {whole:.5g} for the whole run, and {steady_from}")
 
-    def disturbed(self) -> None:
-        """Tell what was taken from the run."""
-        for name, (share, what) in TAKEN.items():
-            if self.figures.get(name, 0.0) > share:
-                self.say(what.format(self.figures[name]))
+    def add(self, output: Output) -> None:
+        """Add what another output says of the run, or compare with it."""
+        if output.reader in LOADS:
+            self._compare(output)
+        elif output.reader == "cgroup":
+            self._limit(output)
+        else:
+            self._watch(output)
 
-    def check(self, output: Output) -> None:
-        """Compare with what another output says of the same run."""
+    def _compare(self, output: Output) -> None:
+        """Tell where another load generator, unless it logged one thread, has another figure."""
         X = float(output.reading.table["X"].iloc[0])
-        if "N" not in output.reading.table:
-            return  # the log of one thread
-        if abs(X / self.figures["X"] - 1) > AGREE:
+        if "N" in output.reading.table and abs(X / self.figures["X"] - 1) > AGREE:
             self.say(f"X is {self.figures['X']:g}, and {X:g} in {output.path}")
 
     def _limit(self, output: Output) -> None:
@@ -342,26 +323,24 @@ class Row:
             self.figures |= counts
             self.columns |= output.reading.columns
 
-    def watch(self, output: Output) -> None:
+    def _watch(self, output: Output) -> None:
         """Add means over the samples of a tool that watched the run."""
-        samples, columns = output.reading.samples, output.reading.columns
-        if output.reader == "cgroup":
-            return self._limit(output)
+        path, samples, columns = str(output.path), output.reading.samples, output.reading.columns
         if samples is None or not len(samples):
-            self.told.append((str(output.path), "left out: no samples of the run"))
+            self.told.append((path, "left out: no samples of the run"))
             return
-        names = [n for n in samples if n not in NO_MEANS and samples[n].dtype.kind in "fi"]
-        part = _steady.find(samples["U_cpu" if "U_cpu" in names else names[0]].to_numpy())
+        names = [n for n in samples.select_dtypes("number") if n not in NO_MEANS]
+        usual = min(names, key=lambda name: name != "U_cpu")
+        part = _steady.find(samples[usual].to_numpy())
         for name in names:
             mean, error = part.mean(samples[name].to_numpy())
             if name not in self.figures:
                 self._add(name, mean, error, columns[name])
             elif name.startswith("U_") and abs(mean - self.figures[name]) > AGREE:
-                other = f"{mean:.3g} in {output.path}"
-                self.say(f"{name} is {self.figures[name]:.3g}, and {other}")
+                self.say(f"{name} is {self.figures[name]:.3g}, and {mean:.3g} in {path}")
         if "c_cpu" in output.reading.table:
             self.figures.setdefault("c_cpu", output.reading.table["c_cpu"].iloc[0])
             self.columns["c_cpu"] = columns["c_cpu"]
-        self.told += [(str(output.path), what) for what in output.reading.left_out]
+        self.told += [(path, what) for what in output.reading.left_out]
         if part.warm:
-            self.told.append((str(output.path), f"{part.first} samples of warm-up are cut"))
+            self.told.append((path, f"{part.first} samples of warm-up are cut"))

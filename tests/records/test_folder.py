@@ -323,3 +323,12 @@ def test_names_of_files_tell_the_load_that_an_output_lacks(tmp_path):
     assert folder.read(tmp_path, "{N}.txt").table["N"].tolist() == [8, 16]
     with pytest.raises(InputError, match="--pattern says what names tell"):
         folder.read(tmp_path)
+
+
+def test_several_runs_in_a_file_that_lacks_their_loads_are_left_out(tmp_path):
+    """As of redis-benchmark with --csv, which prints no number of clients."""
+    shutil.copy(RECORDED.parent / "redis_benchmark-7-csv.txt", tmp_path)
+    with pytest.raises(InputError, match=r"redis_benchmark-7-csv\.txt: left out"):
+        folder.read(tmp_path)
+    (tmp_path / "8.csv").write_text("N,X\n8,100\n")
+    assert folder.read(tmp_path).table["N"].tolist() == [8]

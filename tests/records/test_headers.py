@@ -271,3 +271,11 @@ def test_the_list_has_each_name_once():
     assert len({*names}) == len(names)
     said = nummodel("list", "columns").stdout
     assert all(name in said for row in columns.listed() for name in row.names.split(", "))
+
+
+def test_the_list_is_printed_in_lines_that_a_terminal_shows():
+    """Which break between names."""
+    said = nummodel("list", "columns").stdout
+    assert max(map(len, said.splitlines())) <= 100
+    for row in columns.listed():
+        assert f"{row.meaning}: {row.names}" in re.sub(r"\s+", " ", said)
