@@ -38,10 +38,14 @@ def read(path: Path) -> Table:
     """The cells of a table; of what tools print, those that a fit can use."""
     if path.is_dir():
         tool, reading = "folder", folder.read(path)
-    elif _is_output(path):
+    elif readers.is_workbook(path):
         tool, reading = readers.read(path)
     else:
-        return Table(table.read(path), [])
+        text = readers.text_of(path)
+        special, output = readers.known(text)
+        if len(special) != 1 or special == ["table"]:
+            return Table(table.read(output.text if special else text, path), [])
+        tool, reading = readers.parsed(text, path)
     found, left_out = reading.table, [s for s in reading.left_out if TOLD.search(s)]
     if tool != "excel":
         if "N" not in found:
@@ -68,18 +72,6 @@ def _taken(found: "pd.DataFrame") -> tuple[list[str], list[str]]:
     why["which pass requests on to other devices"] = volumes
     unused = [f"left out: {', '.join(some)}, {reason}" for reason, some in why.items() if some]
     return [n for n in found if n in (*TAKEN, *used)], unused
-
-
-def _is_output(path: Path) -> bool:
-    """Whether a file is a workbook, or the output of a tool."""
-    if str(path) == "-" or not path.is_file():
-        return False
-    try:
-        return readers.is_workbook(path) or bool(
-            {*readers.recognised(readers.text_of(path))} - {"table"}
-        )
-    except InputError:
-        return False
 
 
 def picked(cells: Cells, only: list[tuple[str, str]], path: str | Path) -> Cells:

@@ -18,7 +18,7 @@ from nummodel.records.readers import _shell
 from nummodel.records.readers._loads import with_load
 from nummodel.records.readers._reading import Column, Malformed, Reading, is_workbook, text_of
 
-__all__ = ["Column", "Reading", "names", "read", "reader", "recognised"]
+__all__ = ["Column", "Reading", "known", "names", "parsed", "read", "reader", "recognised"]
 
 
 #: Outputs that are not read, and what to do instead.
@@ -28,6 +28,10 @@ HINTS = {
     r'\A\{"type":"Metric"': "every event of k6, expected a file of --summary-export",
     r"^disk-? ?-*reads-*|\d+ K total memory": "vmstat -d or -s, expected vmstat 1",
 }
+
+
+#: Lines that a tool writes above its document.
+NOTES = re.compile(r"\A(?:(?:note|fio|warning): .*\n)+(?=\{)", re.IGNORECASE)
 
 
 @cache
@@ -62,6 +66,23 @@ def recognised(text: str) -> list[str]:
     return [name for name in known if name != "table"] or known
 
 
+def known(text: str) -> tuple[list[str], _shell.Output]:
+    """The readers that know a text, and the text without what stands around the output. A table is
+    taken as it stands if it can be.
+    """
+    output = _around(text)
+    found = recognised(output.text)
+    if found in ([], ["table"]) and (alike := recognised(text)):
+        return alike, _shell.Output(text, 0)
+    return found, output
+
+
+def _around(text: str) -> _shell.Output:
+    """A text without what stands around the output, or the note above a document."""
+    text = NOTES.sub("", text)
+    return _shell.Output(text, 0) if text.lstrip()[:1] == "{" else _shell.output(text)
+
+
 def _doubt(special: list[str], text: str) -> str:
     """Why no reader takes a text, or which might."""
     if special:
@@ -77,16 +98,13 @@ def parsed(
     text: str, path: str | Path, format: str | None = None, n: float | None = None
 ) -> tuple[str, Reading]:
     """As `read`, of a text that was in the file."""
-    output = _shell.Output(text, 0) if text.lstrip()[:1] == "{" else _shell.output(text)
-    special = [format] if format else recognised(output.text) or recognised(text)
+    special, output = ([format], _around(text)) if format else known(text)
     if len(special) != 1:
         raise InputError(f"{path}: {_doubt(special, text[:20_000])}")
     try:
-        tool = special[0] != "table"
-        reading = reader(special[0]).parse(output.text if tool else text)
-        around = f"{output.lines} lines of a shell or a page are left out"
-        more = (around,) * (tool and output.lines > 0)
+        reading = reader(special[0]).parse(output.text)
+        more = (f"{output.lines} lines of a shell or a page are left out",) * (output.lines > 0)
         reading = replace(reading, left_out=(*reading.left_out, *more))
-        return special[0], reading if n is None or not tool else with_load(reading, n)
+        return special[0], reading if n is None or special == ["table"] else with_load(reading, n)
     except Malformed as error:
         raise error.at(path, special[0]) from None

@@ -111,7 +111,7 @@ def text_of(path: str | Path) -> str:
         raise InputError(f"{path}: {error.strerror}, expected a readable file") from None
     if len(raw) > LARGEST:
         size = f"more than {LARGEST // 2**20} MiB"
-        raise InputError(f"{path}: {size}, expected the output of one run of a measuring tool")
+        raise InputError(f"{path}: {size}, expected a table or the output of a tool")
     return plain(raw, str(path))
 
 
@@ -122,12 +122,16 @@ def plain(raw: bytes, path: str) -> str:
         text = raw.decode(encoding)
     except UnicodeDecodeError as error:
         where = f"{path}:{raw[: error.start].count(bytes([10])) + 1}"
-        raise InputError(f"{where}: no text in UTF-8, expected the output of a tool") from None
+        raise InputError(
+            f"{where}: no text in UTF-8, expected a table or the output of a tool"
+        ) from None
     if "\0" in text:
-        raise InputError(f"{path}: bytes that are no text, expected the output of a tool")
+        raise InputError(
+            f"{path}: bytes that are no text, expected a table or the output of a tool"
+        )
     text = ESCAPES.sub("", text).replace("\r\n", "\n").replace("\r", "\n")
     if not text.strip():
-        raise InputError(f"{path}: empty, expected the output of a tool")
+        raise InputError(f"{path}: empty, expected a table or the output of a tool")
     return text
 
 

@@ -22,6 +22,8 @@ COMMA = re.compile("[-+]?[0-9]*,[0-9]+([eE][-+]?[0-9]+)?")
 THOUSANDS = re.compile(r"[-+]?[1-9][0-9]{0,2}(,[0-9]{3})+(\.[0-9]*)?")
 #: A number whose point may part thousands.
 POINTED = re.compile(r"[-+]?[1-9][0-9]{0,2}(\.[0-9]{3})+")
+#: The number of rows, below the table of a database.
+ROWS = re.compile(r"\([0-9]+ rows?\)|[0-9]+ rows? in set.*|Time: [0-9.]+ ms")
 #: Characters of a table, at most: some 600,000 rows, which take half a gigabyte and 20 s.
 LARGEST = 10_000_000
 
@@ -38,18 +40,8 @@ class Cells(dict[str, dict[Any, str]]):
         return cells
 
 
-def read(path: str | Path) -> Cells:
-    """The columns of a delimited file, or of standard input for "-". Raises InputError."""
-    source = 0 if str(path) == "-" else path
-    try:
-        with open(source, encoding="utf-8-sig", newline="", closefd=source != 0) as file:
-            text = file.read(LARGEST + 1)
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}, expected a readable file") from None
-    except UnicodeDecodeError:
-        raise InputError(f"{path}: not text in UTF-8, expected a CSV file") from None
-    if "\0" in text:
-        raise InputError(f"{path}: not text, expected a CSV file in UTF-8")
+def read(text: str, path: str | Path) -> Cells:
+    """The columns of a delimited text that was in a file. Raises InputError."""
     try:
         return cells_of(text)
     except Malformed as error:
@@ -71,9 +63,10 @@ def recognises(text: str) -> bool:
 
 def _is_left_out(line: str) -> bool:
     """Whether a line is a comment, or only rules off the header of a table, as in Markdown. Excel
-    may name the delimiter in a first line such as "sep=;".
+    may name the delimiter in a first line such as "sep=;", and a database counts rows in the last.
     """
-    return line.startswith(("#", "sep=")) or ("--" in line and not line.strip("-|:+= \t"))
+    rule = "--" in line and not line.strip("-|:+= \t")
+    return rule or line.startswith(("#", "sep=")) or ROWS.fullmatch(line.strip()) is not None
 
 
 def parse(text: str) -> Reading:

@@ -12,14 +12,22 @@ import subprocess
 import threading
 import time
 from contextlib import suppress
-from pathlib import Path
 
 import pytest
 
 from nummodel.records import readers
 
 pytestmark = pytest.mark.slow
-PLANS = Path(__file__).parent / "plans"
+K6 = """import http from "k6/http";
+export default function () { http.get(__ENV.URL); }
+"""
+LOCUST = """from locust import HttpUser, constant, task
+class User(HttpUser):
+    wait_time = constant(0)
+    @task
+    def page(self):
+        self.client.get("/")
+"""
 FIO = "fio --name=a --rw=randread --size=8M --bs=4k --runtime=1 --time_based --ioengine=psync"
 REDIS = "redis-benchmark -p {port} -c 4 -n 20000 -t set,get"
 
@@ -57,7 +65,9 @@ def url():
 
 def printed(command, folder, **words):
     """What a command prints, or the file that it names OUT."""
-    command = command.format(out=folder / "OUT", plans=PLANS, **words)
+    (folder / "k6.js").write_text(K6)
+    (folder / "users.py").write_text(LOCUST)
+    command = command.format(**words)
     tools = dict.fromkeys(re.findall(r"(?:^|\| )(\S+)", command))
     if missing := [tool for tool in tools if tool != "echo" and not shutil.which(tool)]:
         pytest.skip(f"needs {', '.join(missing)}")
@@ -90,13 +100,13 @@ HTTP = [
     ),
     (
         "k6",
-        "k6 run --quiet --vus 4 --duration 1s -e URL={url} {plans}/k6.js",
+        "k6 run --quiet --vus 4 --duration 1s -e URL={url} k6.js",
         4,
         r"reqs\S* +\S+ +(\S+)/s",
     ),
     (
         "k6",
-        "k6 run --quiet --vus 4 --duration 1s -e URL={url} --summary-export OUT {plans}/k6.js",
+        "k6 run --quiet --vus 4 --duration 1s -e URL={url} --summary-export OUT k6.js",
         4,
         r'"http_reqs": {\s*"count": \S+\s*"rate": (\S+)\s',
     ),
@@ -135,7 +145,7 @@ def test_a_server_of_pages(name, command, N, rate, url, tmp_path):
 
 
 def test_locust(url, tmp_path):
-    command = "locust --headless -u 4 -r 4 -t 4s -f {plans}/locustfile.py -H {url} --csv run"
+    command = "locust --headless -u 4 -r 4 -t 4s -f users.py -H {url} --csv run"
     printed(command, tmp_path, url=url)
     totals = (tmp_path / "run_stats.csv").read_text().splitlines()
     names = totals[0].split(",")
