@@ -15,6 +15,11 @@ RATES = {f"/{unit}": 1 / size for unit, size in (SIZES | LONGER).items()}
 SHARES = {"%", "pct", "perc", "percent"}
 #: Throughputs that are not those of a second.
 SCALES = {"tpm": 1 / 60, "tpmc": 1 / 60, "nopm": 1 / 60, "tph": 1 / 3600, "mpps": 1e6}
+#: How many are counted as one, as in "IOPS (K)" and "throughput [Mops/s]".
+MULTIPLE = re.compile(
+    r"(?:x ?)?(?:(k|K|1000|10\^3|thousands?)|(M|10\^6|[Mm]illions?)|(G|10\^9))"
+    r" ?(?:ops|req|reqs|requests|tx|tps|IOPS|IO)?(?: ?/ ?s| ?/ ?sec| per s| per second)?"
+)
 BRACKETS = re.compile(r"[(\[]([^()\[\]]*)[)\]]")
 #: Words of a name that do not count if others are there.
 SMALL = {*"avg average mean num number nr no of the n".split()}
@@ -111,6 +116,8 @@ def meaning(name: str) -> Meaning:
     for text in re.findall(BRACKETS, name):
         if found := unit_of(text):
             kind, size = found
+        elif multiple := MULTIPLE.fullmatch(text.strip()):
+            kind, size = "rate", 1000.0 ** (multiple.lastindex or 0)
         elif (rate := meaning(text)).quantity == "X":
             kind, size = "rate", rate.size
     if DEVICE.match(name) and words[-1] in ("util", "busy"):

@@ -50,7 +50,9 @@ def test_what_may_count_processors_is_no_share(tmp_path, values):
     [
         *((name, 1 / 60, "divided by 60") for name in ("tpm", "TPM", "tpmC", "requests/min")),
         *((name, 1 / 3600, "divided by 3600") for name in ("tph", "jobs per hour")),
-        *((name, 1000, "multiplied by 1000") for name in ("ktps", "krps", "kIOPS")),
+        *((name, 1000, "multiplied by 1000") for name in ("ktps", "krps", "kIOPS", "IOPS (K)")),
+        *((f"tps [{unit}]", 1000, "multiplied by 1000") for unit in ("1000/s", "thousands", "k/s")),
+        ("Throughput (Mops/s)", 1e6, "multiplied by 1e+06"),
     ],
 )
 def test_throughputs_of_minutes_and_thousands_are_those_of_a_second(tmp_path, name, size, how):

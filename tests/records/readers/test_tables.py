@@ -2,6 +2,7 @@
 
 import re
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from nummodel.errors import InputError
 from nummodel.records import columns, readers
 
 openpyxl = pytest.importorskip("openpyxl")
+RECORDINGS = Path(__file__).parent / "recordings"
 ROWS = [["threads", "tps", "note"], [1, 10.5, "first"], [2, 19.25, "=1+1"], [4, 34.0, "last"]]
 
 
@@ -139,3 +141,47 @@ def test_a_reader_may_be_named(tmp_path):
         readers.read(path, "excel")
     with pytest.raises(InputError, match="sysbench"):
         readers.read(path, "sysbench")
+
+
+TABLE = (
+    "threads | tps\n--------+------\n1 | 10.4\n2 | 19.1\n4 | 34.2\n8 | 52.9\n16 | 65\n32 | 58.7\n"
+)
+PSQL = f" {TABLE}(6 rows)\n\nTime: 0.512 ms\n"
+RUNS = "".join(
+    f"Requests per second:    {10 * N / (1 + N):.2f} [#/sec] (mean)\nConcurrency Level:      {N}\n"
+    for N in (1, 2, 4, 8, 16)
+)
+AB = RUNS.replace("Requests", "This is ApacheBench, Version 2.3\nRequests")
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        PSQL.encode(),
+        PSQL.replace("(6 rows)", "6 rows in set (0.00 sec)").encode(),
+        TABLE.replace(" | ", ",").encode("utf-16"),
+        TABLE.replace(" | ", "\t").replace("threads", "\x1b[1mthreads\x1b[0m").encode(),
+        f"$ cat results.csv\n{TABLE.replace(' | ', ',')}$ \n".encode(),
+    ],
+)
+def test_a_fit_reads_tables_as_people_keep_them(raw, tmp_path):
+    """With what a database, an editor, a terminal or a shell adds."""
+    (tmp_path / "kept.txt").write_bytes(raw)
+    points = columns.read(tmp_path / "kept.txt")
+    assert points.N.tolist() == [1, 2, 4, 8, 16, 32]
+    assert points.X.tolist() == [10.4, 19.1, 34.2, 52.9, 65, 58.7]
+
+
+@pytest.mark.parametrize("mark", ["2024-03-01 10:00:00 ", "> ", "{:5}  "])
+def test_a_fit_reads_outputs_as_people_keep_them(mark, tmp_path):
+    """With dates, marks of a quotation, or numbers before their lines."""
+    lines = [mark.format(i) + line for i, line in enumerate(AB.splitlines(), 1)]
+    (tmp_path / "kept.txt").write_text("\n".join(lines))
+    assert columns.read(tmp_path / "kept.txt").N.tolist() == [1, 2, 4, 8, 16]
+
+
+def test_a_note_above_a_document_is_left_out():
+    text = (RECORDINGS / "fio-3.33.json").read_text()
+    note = "note: both iodepth >= 1 and synchronous I/O engine are selected\n"
+    reading, other = (readers.parsed(t, "file")[1] for t in (text, note + text))
+    assert reading.table.equals(other.table)
