@@ -102,6 +102,14 @@ def unit_of(text: str) -> tuple[str, float] | None:
     return (kind, size) if kind and rest in ([""], ["", "1"]) else None
 
 
+def _in_brackets(text: str) -> tuple[str, float] | None:
+    """The kind and the size of a unit, also of many at once and of a throughput."""
+    if multiple := MULTIPLE.fullmatch(text.strip()):
+        return "rate", 1000.0 ** (multiple.lastindex or 0)
+    rate = meaning(text)
+    return unit_of(text) or (("rate", rate.size) if rate.quantity == "X" else None)
+
+
 @cache
 def meaning(name: str) -> Meaning:
     """What a column of this name holds. Neither case, spaces, signs and brackets of the name
@@ -114,12 +122,7 @@ def meaning(name: str) -> Meaning:
         return own
     words, kind, size = _parted(_words(re.sub(BRACKETS, " ", name)))
     for text in re.findall(BRACKETS, name):
-        if found := unit_of(text):
-            kind, size = found
-        elif multiple := MULTIPLE.fullmatch(text.strip()):
-            kind, size = "rate", 1000.0 ** (multiple.lastindex or 0)
-        elif (rate := meaning(text)).quantity == "X":
-            kind, size = "rate", rate.size
+        kind, size = _in_brackets(text) or (kind, size)
     if DEVICE.match(name) and words[-1] in ("util", "busy"):
         return Meaning(f"U_{words[0]}", size, kind, name)
     plain = "".join([word for word in words if word not in SMALL] or words)

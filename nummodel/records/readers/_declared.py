@@ -165,21 +165,26 @@ class Tool:
         """The lines of each run, and the label above it."""
         if text.lstrip()[:1] == "{" and self.keys:
             return [("", lines) for lines in self._apart(leaves(text, self.each))]
-        have = [b for b in self.begins if re.search(rf"{START}(?:{b})", text, re.MULTILINE)]
-        begins = re.compile([*have, self.begins[0]][0])
-        label, runs, left = "", [], []
-        for lines in parts(text, begins):
-            start = _first(begins, lines, 0)
-            if self.precede:
-                last = 1 + _first(re.compile(self.ends), lines, len(lines), start + 1)
-                left, lines, start = lines[last:], left + lines[:last], start + len(left)
-            label = self._label(lines[:start]) or label
-            runs.append((label, lines))
-            label = self._label(lines[start:]) or label
+        runs = self._labelled(text)
         if self.part:
             part = re.compile(self.part)
             runs = [run for run in runs if any(part.match(line) for _, line in run[1])] or runs
         return [(label, lines) for label, run in runs for lines in self._apart([run])]
+
+    def _labelled(self, text: str) -> list[tuple[str, Lines]]:
+        """The lines of each part that begins as a run does, and the label above it."""
+        have = (b for b in self.begins if re.search(rf"{START}(?:{b})", text, re.MULTILINE))
+        begins, ends = re.compile(next(have, self.begins[0])), re.compile(self.ends)
+        label, runs, left = "", [], []
+        for lines in parts(text, begins):
+            start = _first(begins, lines, 0)
+            if self.precede:
+                last = 1 + _first(ends, lines, len(lines), start + 1)
+                left, lines, start = lines[last:], left + lines[:last], start + len(left)
+            label = self._label(lines[:start]) or label
+            runs.append((label, lines))
+            label = self._label(lines[start:]) or label
+        return runs
 
     def _apart(self, runs: Iterable[Lines]) -> list[Lines]:
         """The runs whose lines are mixed, each alone."""
