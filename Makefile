@@ -125,7 +125,7 @@ tools: $(VENV)/test  ## read what servers and load generators print here (instal
 	@$(BIN)/uv venv --quiet --clear $(LOADS) && $(BIN)/uv pip install --quiet --python $(LOADS) locust
 	@! command -v go >/dev/null || for one in $(GO_LOADS); do GOBIN=$(LOADS)/bin go install $$one || exit; done
 	@! command -v npm >/dev/null || npm install --silent --prefix $(LOADS) autocannon@8
-	@! command -v cargo >/dev/null || cargo install --quiet --root $(LOADS) oha
+	@! command -v cargo >/dev/null || cargo install --quiet --locked --root $(LOADS) oha
 	@PATH=$(LOADS)/bin:$(LOADS)/node_modules/.bin:$$PATH \
 		$(BIN)/python -m pytest $(PARALLEL) $(ALL) tests/records
 
