@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from nummodel.errors import InputError
 from nummodel.nomenclature import show
 from nummodel.records import folder, readers
+from nummodel.records._names import meaning, unit_of
 from nummodel.records.readers import Column, table
 from nummodel.records.readers.table import Cells
 
@@ -20,6 +21,8 @@ TAKEN = ("N", "X", "R", "U_cpu", "c_cpu", "series")
 VOLUME = re.compile(r"U_(dm-|md|loop|drbd|bcache)\d")
 #: What a reader says that a fit says as well.
 TOLD = re.compile(": left out: |more failed than succeeded|so N is no load")
+#: A cell with a unit.
+WITH_UNIT = re.compile(r"([-+]?[0-9][0-9.,]*) ?(%|[nuµμm]?s)")
 #: A device that is never in use for this share of the time is left out.
 IDLE = 0.01
 
@@ -44,7 +47,7 @@ def read(path: Path) -> Table:
         text = readers.text_of(path)
         special, output = readers.known(text)
         if len(special) != 1 or special == ["table"]:
-            return Table(table.read(output.text if special else text, path), [])
+            return Table(_named_units(table.read(output.text if special else text, path)), [])
         tool, reading = readers.parsed(text, path)
     found, left_out = reading.table, [s for s in reading.left_out if TOLD.search(s)]
     if tool != "excel":
@@ -60,6 +63,21 @@ def read(path: Path) -> Table:
         lines = reading.table["run"]
     cells = Cells({n: dict(zip(lines, map(str, found[n]), strict=True)) for n in found})
     return Table(cells, left_out, reading.columns.get("R", Column("-", "")).unit == "s")
+
+
+def _named_units(cells: Cells) -> Cells:
+    """With the unit that all cells of a column have in the name of the column, as in 0.96ms."""
+    columns = {}
+    for name, column in cells.items():
+        found = {line: WITH_UNIT.fullmatch(cell) for line, cell in column.items()}
+        units = {one[2] for one in found.values() if one}
+        own = unit_of(unit := units.pop()) if len(units) == 1 and all(found.values()) else None
+        known = meaning(name)
+        if own and (known.kind, known.size) in (own, ("", 1.0)):
+            name = name if known.kind else f"{name} ({unit})"
+            column = {line: one[1] for line, one in found.items() if one}
+        columns[name] = column
+    return cells.of(columns)
 
 
 def _taken(found: "pd.DataFrame") -> tuple[list[str], list[str]]:

@@ -20,6 +20,8 @@ MULTIPLE = re.compile(
     r"(?:x ?)?(?:(k|K|1000|10\^3|thousands?)|(M|10\^6|[Mm]illions?)|(G|10\^9))"
     r" ?(?:ops|req|reqs|requests|tx|tps|IOPS|IO)?(?: ?/ ?s| ?/ ?sec| per s| per second)?"
 )
+#: Letters before the name of a throughput, as in "kIOPS" and "Mops/s".
+PREFIXES = {"k": 1e3, "m": 1e6}
 BRACKETS = re.compile(r"[(\[]([^()\[\]]*)[)\]]")
 #: Words of a name that do not count if others are there.
 SMALL = {*"avg average mean num number nr no of the n".split()}
@@ -129,9 +131,9 @@ def meaning(name: str) -> Meaning:
     for row in _known().get(plain, ()):
         if _fits(name, row, kind, size):
             return Meaning(row.quantity, size * SCALES.get(plain, 1.0), kind, plain)
-    for row in _known().get(plain.removeprefix("k"), ()):
+    for row in _known().get(plain[1:], ()) if plain[:1] in PREFIXES else ():
         if row.quantity == "X" and _fits(name, row, kind, size):
-            return Meaning("X", size * 1e3, kind, plain)
+            return Meaning("X", size * PREFIXES[plain[0]], kind, plain)
     return Meaning("", size, kind, plain)
 
 

@@ -52,7 +52,7 @@ def test_what_may_count_processors_is_no_share(tmp_path, values):
         *((name, 1 / 3600, "divided by 3600") for name in ("tph", "jobs per hour")),
         *((name, 1000, "multiplied by 1000") for name in ("ktps", "krps", "kIOPS", "IOPS (K)")),
         *((f"tps [{unit}]", 1000, "multiplied by 1000") for unit in ("1000/s", "thousands", "k/s")),
-        ("Throughput (Mops/s)", 1e6, "multiplied by 1e+06"),
+        *((name, 1e6, "multiplied by 1e+06") for name in ("Throughput (Mops/s)", "Mops/s")),
     ],
 )
 def test_throughputs_of_minutes_and_thousands_are_those_of_a_second(tmp_path, name, size, how):
@@ -114,3 +114,16 @@ def test_a_header_may_be_a_comment_where_no_other_header_follows(tmp_path):
         (tmp_path / "table.csv").write_text(head + "1,10,3\n2,19,3\n4,33,3\n")
         with pytest.raises(InputError, match="expected a header with names"):
             columns.read(tmp_path / "table.csv")
+
+
+def test_units_in_cells_are_those_of_their_column(tmp_path):
+    """If all cells have the same, and the name has no other."""
+    rows = ("1,10,95ms,8%,7us,7ms", "2,19,105 ms,16%,8ms,8ms", "4,34,117ms,31%,9us,9ms")
+    table = "\n".join(["N,tps,R,disk %util,odd,latency (s)", *rows])
+    (tmp_path / "table.csv").write_text(table)
+    points = columns.read(tmp_path / "table.csv")
+    assert points.others["R"] == pytest.approx([0.095, 0.105, 0.117])
+    assert points.others["U_disk"] == pytest.approx([0.08, 0.16, 0.31])
+    for name in ("odd", "latency (s)"):
+        with pytest.raises(InputError, match="expected a number"):
+            columns.read(tmp_path / "table.csv", use=f"X={name}")
