@@ -1,6 +1,7 @@
 """The cells of a file: of a table, of what a tool prints, or of a folder with such outputs."""
 
 import re
+import shlex
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -54,6 +55,8 @@ def read(path: Path) -> Table:
         if "N" not in found:
             lack = "no N, the number of users at the same time" if "X" in found else "no N and X"
             how = "--pattern '{N}.txt' makes a table of runs whose names tell it"
+            if "X" in found:
+                how += f", and nummodel read {shlex.quote(str(path))} --n 8 of one run"
             has = f"the output of {tool}, which has {lack}"
             raise InputError(f"{path}: {has}; nummodel read FOLDER {how}")
         names, unused = _taken(found)
