@@ -48,6 +48,8 @@ DATED = re.compile(
     rf"|(?:{DAY} )?{MONTH} [ 0-9][0-9] [0-9:]{{8}})\]?(?: [\w.-]+ [\w./-]+\[[0-9]+\]:)?"
     r"(?: |\t|$)()(.*)$"
 )
+#: A line before and behind a block of code in a page.
+FENCE = re.compile(r"[ \t]{0,9}(?:`{3}|~{3})")
 #: A file has numbers of lines, or dates, if at least so many lines have one.
 FEWEST = 3
 
@@ -61,13 +63,28 @@ class Output(NamedTuple):
 
 def output(text: str) -> Output:
     """The output in a text."""
+    text, outside = _in_fences(text)
     text, before = _without_prompts(INTERRUPT.sub("", text))
+    before += outside
     for prefix in (QUOTED, NUMBERED, DATED):
         lines = text.split("\n")
         if found := _behind(prefix, lines):
             text, more = _without_prompts(textwrap.dedent("\n".join(found)))
             before += more
     return Output(textwrap.dedent(text), before)
+
+
+def _in_fences(text: str) -> tuple[str, int]:
+    """What blocks of code have, if there are any, and the number of the lines around them."""
+    lines = text.split("\n")
+    fences = [i for i, line in enumerate(lines) if FENCE.match(line)]
+    if len(fences) < 2:
+        return text, 0
+    inside: set[int] = set()
+    for begin, end in zip(fences[::2], [*fences[1::2], len(lines)], strict=False):
+        inside.update(range(begin + 1, end))
+    outside = sum(bool(line.strip()) for i, line in enumerate(lines) if i not in inside)
+    return "\n".join(line if i in inside else "" for i, line in enumerate(lines)), outside
 
 
 def _without_prompts(text: str) -> tuple[str, int]:

@@ -39,12 +39,14 @@ CELLS |= {n: r"[0-9]{1,20}(?:\.[0-9]{1,9})?" for n, column in COLUMNS.items() if
 
 
 @cache
-def _pattern(names: str, separator: str) -> re.Pattern:
+def _pattern(names: str, separator: str) -> re.Pattern | None:
     """A row below a header. In a text, three blanks stand before the last name, which may begin
     with more, and perf prints the type of a lock in brackets from 6.3 on. In CSV, a name may have
-    separators, too.
+    separators, too. None for a header that has a name twice.
     """
     columns = [name.replace(" ", "_") for name in re.findall(NAME, names)]
+    if len({*columns}) < len(columns) or (columns[-1] == "symbol" and "type" in columns):
+        return None
     between, key = (re.escape(separator), ".*?") if separator else (r"\s+", r"\S+")
     unit = "" if separator else " (?:ns|us|ms|s|m|h)"
     cells = [
@@ -67,7 +69,8 @@ def _row(seen: Seen, line: str, at: int) -> list[dict[str, Any]] | None:
     names, separator = seen.said.get("names", ""), seen.said.get("separator", "")
     if not names or line.startswith("#") or not (separator or ROW.match(line)):
         return None
-    if not (found := _pattern(names, separator).fullmatch(line)):
+    pattern = _pattern(names, separator)
+    if not pattern or not (found := pattern.fullmatch(line)):
         raise Malformed(at, f"{line[:60]!r}, expected cells of {' '.join(names.split())}")
     cells = {name: cell for name, cell in found.groupdict().items() if cell is not None}
     stacks = cells.pop("stacktrace", None) is not None

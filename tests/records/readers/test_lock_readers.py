@@ -133,6 +133,13 @@ def test_rows_that_are_not_understood_are_malformed(row):
     assert error.value.line in (0, 3)
 
 
+def test_a_header_that_has_a_name_twice_is_refused():
+    text = (RECORDINGS / "perf-lock-csv-stack-by-hand.txt").read_text()
+    for name in ("type", "total wait"):
+        with pytest.raises(Malformed, match="expected cells of"):
+            perf_lock.parse(text.replace("max wait", name, 1))
+
+
 def test_perf_of_this_machine(tmp_path):
     """Locks of a tenth of a second of messages, where the kernel allows to record them."""
     if not shutil.which("perf"):

@@ -180,3 +180,9 @@ def test_a_tool_is_recognised_below_a_long_log():
     text = (RECORDINGS / "memtier-go-memcached.txt").read_text()
     log = "[RUN #1 3%,   0 secs]  8 threads:       53172 ops,   57453 (avg:   57453) ops/sec\n"
     assert readers.parsed(log * 1000 + text, "file")[0] == "memtier"
+
+
+def test_what_is_no_percentile_is_left_out():
+    text = (RECORDINGS / "hey-oha.txt").read_text()
+    table = readers.parsed(text.replace("99.90%", "....%"), "file")[1].table
+    assert not {"R_p", "R_p99.9"} & {*table} and "R_p99" in table

@@ -161,6 +161,7 @@ AB = RUNS.replace("Requests", "This is ApacheBench, Version 2.3\nRequests")
         PSQL.replace("(6 rows)", "6 rows in set (0.00 sec)").encode(),
         TABLE.replace(" | ", ",").encode("utf-16"),
         TABLE.replace(" | ", "\t").replace("threads", "\x1b[1mthreads\x1b[0m").encode(),
+        f"Our results:\n\n```\n{TABLE}```\n\nWhat limits it?\n".encode(),
         f"$ cat results.csv\n{TABLE.replace(' | ', ',')}$ \n".encode(),
     ],
 )
