@@ -24,6 +24,8 @@ from nummodel.records.readers.table import Cells, is_number
 
 __all__ = ["SIZES", "Points", "listed", "read"]
 
+#: Throughputs of which a response time is not that of what they count.
+BYTES = re.compile(r"(?i)(?:^|[^a-z])[kmgt]?i?(?:bytes?|b)(?: ?/ ?s| ?/ ?sec|ps)(?:[^a-z]|$)")
 #: What stands in an empty cell.
 EMPTY = {"", "-", "na", "nan", "n/a", "null", "none"}
 #: From here on, numbers that may be shares or percents are percents, and hardly a few processors.
@@ -108,7 +110,12 @@ def read(
     load, result = _load_and_throughput(roles, called)
     N, X = (table.numbers(cells, role.name, path, positive=True) for role in (load, result))
     mixed = _mixed(cells, roles, {load.name, weights}, N, called)
-    others, used, why = _others(cells, _of_system(roles, load, system), path, complete)
+    wanted = _of_system(roles, load, system)
+    if BYTES.search(result.name):
+        wanted = [pair for pair in wanted if pair[0] not in ("R", "Z")]
+    others, used, why = _others(cells, wanted, path, complete)
+    if BYTES.search(result.name) and "R" in roles and system:
+        why.append(f"{roles['R'][0].name} is not used: {result.name} counts bytes, and no requests")
     why += _not_used(roles) if system else ()
     timed = used.get("R", used.get("Z"))
     seconds = timed is not None and (seconds or timed.means.kind != "")

@@ -127,3 +127,11 @@ def test_units_in_cells_are_those_of_their_column(tmp_path):
     for name in ("odd", "latency (s)"):
         with pytest.raises(InputError, match="expected a number"):
             columns.read(tmp_path / "table.csv", use=f"X={name}")
+
+
+@pytest.mark.parametrize("name", ["Throughput (MB/s)", "throughput [GiB/s]", "tps (bytes/s)"])
+def test_response_times_are_not_those_of_bytes(name, tmp_path):
+    (tmp_path / "table.csv").write_text(f"N,{name},latency_ms\n1,10,10\n2,19,11\n4,34,12\n")
+    points = columns.read(tmp_path / "table.csv")
+    assert points.X.tolist() == [10, 19, 34] and "R" not in points.others
+    assert f"latency_ms is not used: {name} counts bytes, and no requests" in points.warnings
