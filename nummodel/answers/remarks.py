@@ -113,9 +113,7 @@ def answer(fit: Fit, x: str = "", y: str = "", level: float = 0.95) -> str:
 
 
 def superlinear(N: np.ndarray, X: np.ndarray, x: str, y: str) -> str:
-    """Where the result per load is more than errors explain above that at the first load, in
-    sentences; empty if it is nowhere.
-    """
+    """Where the result per load is highest, if it is `SUPERLINEAR` times that at the first load."""
     loads, place = np.unique(N, return_inverse=True)
     each = np.bincount(place, X) / np.bincount(place) / loads
     best = int(each.argmax())

@@ -83,7 +83,7 @@ def _words(name: str) -> list[str]:
 
 
 def _parted(words: list[str]) -> tuple[list[str], str, float]:
-    """The words of a name without its unit, and the kind and the size of the unit."""
+    """The words of a name before its unit; the kind of the unit; and its size in our units."""
     if SHARES & {*words}:
         return [word for word in words if word not in SHARES], "share", 0.01
     rate = "".join(words[-2:])

@@ -111,12 +111,12 @@ def read(
     N, X = (table.numbers(cells, role.name, path, positive=True) for role in (load, result))
     mixed = _mixed(cells, roles, {load.name, weights}, N, called)
     wanted = _of_system(roles, load, system)
-    if BYTES.search(result.name):
-        wanted = [pair for pair in wanted if pair[0] not in ("R", "Z")]
+    waits = [role.name for quantity, role in wanted if quantity in ("R", "Z")]
+    unfit = waits if BYTES.search(result.name) else []
+    wanted = [pair for pair in wanted if pair[1].name not in unfit]
     others, used, why = _others(cells, wanted, path, complete)
-    if BYTES.search(result.name) and "R" in roles and system:
-        why.append(f"{roles['R'][0].name} is not used: {result.name} counts bytes, and no requests")
-    why += _not_used(roles) if system else ()
+    counts = f"is not used: {result.name} counts bytes, and no requests"
+    why += [*(f"{name} {counts}" for name in unfit), *(_not_used(roles) if system else ())]
     timed = used.get("R", used.get("Z"))
     seconds = timed is not None and (seconds or timed.means.kind != "")
     size = result.means.size if seconds and system else 1.0
@@ -325,8 +325,8 @@ def _mixed(
 
 
 def _of_system(roles: Roles, load: Role, system: bool) -> list[tuple[str, Role]]:
-    """The columns of a system, with their quantities: those that the user named first, and then
-    those that are called as the quantity is. Without a `system`, response times alone.
+    """The quantities of a system, each with its column. Columns that the user named come first,
+    then columns that have the name of the quantity. Without a `system`, response times alone.
     """
     if not system:
         return [("R", role) for role in roles.get("R", ())]

@@ -341,7 +341,9 @@ def test_a_pool_of_places_is_found_where_one_server_is_refuted():
 
 
 def test_stations_that_are_alike_are_told_apart():
-    """A lock and a disk: squares are not least where both have the same demand."""
+    """A system with a lock and a disk. A search that starts with equal demands at both would stay
+    there, and would find a larger sum of squares than one that starts at the true demands.
+    """
     random, N, law = np.random.default_rng(11), np.array([1, 2, 4, 8, 16, 32, 64.0]), None
     for _ in range(4):
         law = systems.closed(cpu=8, lock=1, disk=1)["X"]

@@ -49,8 +49,8 @@ class Field(NamedTuple):
     def figures(self, found: re.Match, line: int) -> dict[str, Any]:
         """The columns of a line."""
         groups = [cell or "" for cell in found.groups()]
-        key = short(groups.pop(0).replace("_", ".")) if "{}" in self.names else "50"
-        if not re.fullmatch(r"[0-9]+(\.[0-9]+)?", key):
+        key = short(groups.pop(0).replace("_", ".")) if "{}" in self.names else ""
+        if "{}" in self.names and not re.fullmatch(r"[0-9]+(\.[0-9]+)?", key):
             return {}
         names = (name.format(key).partition(":") for name in self.names.split())
         cells = zip(names, groups, strict=False)
